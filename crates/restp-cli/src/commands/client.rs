@@ -4,7 +4,7 @@ use super::carrier::{Carrier, Carriers};
 use super::trust::Trust;
 use super::words::Receiver;
 use super::{GOODBYE, bear, dial, run};
-use crate::args::LinkArgs;
+use crate::args::{CompositionArgs, LinkArgs};
 use crate::datagrams;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -106,19 +106,26 @@ fn datagrams_over(
     user_timeout: Duration,
 ) -> Result<Composition, Failure> {
     let base = datagrams::composition(deadline).map_err(Failure::operation)?;
-    let over = |base| {
-        plan::composition(base, &link.composition, |composition| {
+    let over = |base, arguments: &CompositionArgs| {
+        plan::composition(base, arguments, |composition| {
             bear(composition, user_timeout);
         })
     };
+    let arguments = &link.composition;
+    let mut unsaid = arguments.clone();
+    let preset = unsaid
+        .profile
+        .take_if(|profile| datagrams::in_time(profile).is_some());
+    let named = preset.as_deref().and_then(datagrams::in_time);
+    let spreads = named.or_else(|| deadline.map(|_| base.clone()));
     if several
-        && deadline.is_some()
-        && let Ok(spread) = over(base.clone().over_several_paths())
+        && let Some(spreads) = spreads
+        && let Ok(spread) = over(spreads.over_several_paths(), &unsaid)
         && spread.clone().check().is_ok()
     {
         return Ok(spread);
     }
-    over(base)
+    over(base, arguments)
 }
 
 impl Client {

@@ -37,6 +37,14 @@ pub fn composition(deadline: Option<Duration>) -> Result<Composition, String> {
     Composition::from_pairs(Composition::default(), set).map_err(|error| error.to_string())
 }
 
+/// The preset called `profile`, if what it carries is of use for a while only.
+pub fn in_time(profile: &str) -> Option<Composition> {
+    let named = ["voice", "video"]
+        .contains(&profile)
+        .then(|| Preset::named(profile));
+    named.flatten().map(Preset::composition)
+}
+
 /// How long what `composition` carries is of use.
 pub fn deadline_of(composition: &Composition) -> Option<Duration> {
     composition
@@ -75,6 +83,15 @@ mod tests {
         let valid = several.check().expect("valid");
         assert_eq!(valid.warnings().len(), 0, "{:?}", valid.warnings());
         assert!(valid.payload_bytes() >= 1398, "SRT's datagrams stay whole");
+        for profile in ["voice", "video"] {
+            let several = in_time(profile).expect("one").over_several_paths();
+            assert_eq!(check_fitness(&several), Ok(()));
+            assert!(
+                several.reliability.encodes() && several.check().is_ok(),
+                "{profile}"
+            );
+        }
+        assert!(in_time("default").is_none() && in_time("par-arq").is_none());
         let why = check_fitness(&Composition::default()).expect_err("a stream");
         assert!(
             why.contains("framing = coalesce") && why.contains("--profile video"),

@@ -18,7 +18,7 @@ mod message;
 mod outlet;
 mod seldom;
 
-pub use composition::{check_fitness, composition, deadline_of};
+pub use composition::{check_fitness, composition, deadline_of, in_time};
 pub use connecting::connecting;
 pub use listening::Listening;
 pub use message::{Message, Open, Operation};

@@ -181,9 +181,10 @@ fn where_datagrams_go_over_one_of_several_paths_it_is_said() {
     };
     let one = "datagrams go over one path";
     assert!(said(&[]).contains(one));
-    assert!(said(&["--deadline", "1 s", "--profile", "voice"]).contains(one));
-    assert!(said(&["--deadline", "1 s", "--set", "reliability=partial+fec"]).contains(one));
+    assert!(said(&["--deadline", "1 s", "--profile", "par-arq"]).contains(one));
+    assert!(said(&["--deadline", "1 s", "--set", "paths=single"]).contains(one));
     assert!(!said(&["--deadline", "1 s"]).contains(one));
+    assert!(!said(&["--profile", "voice"]).contains(one));
 }
 
 /// Media as `--deadline 250ms` sends it, in virtual time: MPEG-TS of 6 Mbit/s over a path that loses packets both ways.

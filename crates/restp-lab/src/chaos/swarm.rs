@@ -7,7 +7,6 @@ use restp_base::time::Duration;
 use restp_proto::composition::{Composition, KEYS, Key, PRESETS, Preset, ValidComposition};
 use restp_proto::wire::Services;
 use restp_services::path_management::PathMode;
-use restp_services::reliability::Reliability;
 use std::collections::BTreeMap;
 
 /// Keys and values over the preset [`PLAIN`].
@@ -80,7 +79,7 @@ fn plainly(valid: ValidComposition) -> ValidComposition {
 /// A preset that is built. Messages in time are of one path there, and go over several as well, to which no short walk leads.
 fn start(draw: &mut Stream, several: bool) -> ValidComposition {
     let presets = PRESETS.iter().map(Preset::composition);
-    let in_time = |composition: &Composition| composition.reliability == Reliability::Partial;
+    let in_time = |composition: &Composition| composition.reliability.is_partial();
     let over_several = presets
         .clone()
         .filter(in_time)

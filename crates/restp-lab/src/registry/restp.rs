@@ -14,6 +14,9 @@ use restp_proto::endpoint::Endpoint;
 use restp_services::connection_management::{CookieMint, CookieParameters, KeptCookie};
 use std::path::Path;
 
+/// Presets that use all of several paths, as with the command line.
+const SPREADING: [&str; 3] = ["default", "voice", "video"];
+
 /// The composition called `profile`, changed by the pairs of `set`, for one path or `several`.
 pub(super) fn composition(
     several: bool,
@@ -22,9 +25,9 @@ pub(super) fn composition(
     dir: &Path,
 ) -> Result<ValidComposition, TransportError> {
     let names_paths = set.iter().any(|(key, _)| *key == "paths");
-    let spreads = several && profile == "default" && !names_paths;
-    let (base, own) = if spreads {
-        (Composition::default().over_several_paths(), Pairs::new())
+    let spreads = several && SPREADING.contains(&profile) && !names_paths;
+    let (base, own) = if let Some(preset) = Preset::named(profile).filter(|_| spreads) {
+        (preset.composition().over_several_paths(), Pairs::new())
     } else if profile.ends_with(".toml") {
         (Composition::default(), read(&dir.join(profile))?)
     } else {

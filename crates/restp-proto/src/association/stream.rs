@@ -188,6 +188,11 @@ impl Association {
     /// Writes the next packet into `out`; false when there is none now.
     pub(super) fn poll_stream(&mut self, now: Time, out: &mut Datagram) -> bool {
         let usable = self.usable();
+        let lanes = self.lanes_of(&usable);
+        if let Some(stream) = &mut self.stream {
+            let lanes = lanes.iter().map(|path| path.lane);
+            stream.lent.sender.encode_over(lanes);
+        }
         let others = (0..self.shared.paths().len()).filter(|ordinal| !usable.contains(ordinal));
         let order: SmallVec<[usize; 8]> = usable.iter().copied().chain(others).collect();
         for ordinal in order {
@@ -375,6 +380,7 @@ impl Association {
         stats.retransmitted_packets += sent.retransmitted_packets;
         stats.repeated_payload_bytes += sent.retransmitted_payload_bytes;
         stats.lost_packets += sent.lost_packets;
+        stats.encoded_packets += sent.encoded_packets;
         stats.timed_out_packets += sent.timed_out_packets;
         stats.timeouts += sent.timeouts;
         (stats.delivered_bytes, stats.delivered_messages) = receiver.delivered();

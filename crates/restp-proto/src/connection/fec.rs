@@ -10,7 +10,7 @@ use restp_base::machine::Datagram;
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::receiver::Repair;
-use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecParameters};
+use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecParameters, Uncarried};
 use std::ops::Range;
 
 /// The payload is the XOR of others.
@@ -62,13 +62,18 @@ impl Connection {
         header.fec.map(|fec| fec.kind) == ours
     }
 
-    /// The FEC word of a packet that is not encoded (OP-12): a loss range, which only HARQ reports
-    /// and a set-up packet cannot know.
+    /// The FEC word of a packet that is not encoded (OP-12): a loss range, which only HARQ reports, or what came by no path, with
+    /// the sliding window code. A set-up packet cannot know either.
     pub(super) fn fec_word(&self, header: &Header) -> Option<Fec> {
         let (flags, terms) = (header.flags, &self.eras.named(header).terms);
-        let kind = terms.code?.kind();
-        let reports = reports_losses(header) && !flags.has(Flags::SYN);
-        let range = if reports { self.receiver.beyond_repair() } else { 0 };
+        let code = terms.code?;
+        let range = match self.receiver.next() {
+            _ if flags.has(Flags::SYN) => 0,
+            _ if reports_losses(header) => self.receiver.beyond_repair(),
+            Some(next) if code == FecCode::Rlc => self.receiver.uncarried().range(next),
+            _ => 0,
+        };
+        let kind = code.kind();
         (flags.has(Flags::SYN) || flags.has(Flags::ACK)).then_some(Fec { kind, range })
     }
 
@@ -105,7 +110,10 @@ impl Connection {
     pub(super) fn take_rebuilt(&mut self, now: Time) {
         while let Some((number, payload)) = self.receiver.next_rebuilt() {
             self.on_segment(now, sequence::truncate(number), payload);
-            self.counters.repaired_packets += u64::from(!self.receiver.is_missing(number));
+            if !self.receiver.is_missing(number) {
+                self.receiver.note_rebuilt(number);
+                self.counters.repaired_packets += 1;
+            }
         }
     }
 
@@ -114,5 +122,16 @@ impl Connection {
         let reports = reports_losses(header) && !is_encoded(header);
         let range = header.fec.filter(|_| reports).map_or(0, |fec| fec.range);
         cumulative..cumulative + u64::from(range)
+    }
+
+    /// What it reports as rebuilt or given up, with the sliding window code.
+    pub(super) fn reported_uncarried(&self, header: &Header, cumulative: u64) -> Uncarried {
+        let reports = !reports_losses(header) && !is_encoded(header) && !header.flags.has(Flags::SYN);
+        let fec = header
+            .fec
+            .filter(|fec| reports && FecCode::from_kind(fec.kind) == Some(FecCode::Rlc));
+        fec.map_or_else(Uncarried::default, |fec| {
+            Uncarried::from_range(fec.range, cumulative)
+        })
     }
 }

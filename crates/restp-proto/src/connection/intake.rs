@@ -309,7 +309,7 @@ impl Connection {
             return said;
         }
         if let Some(asked_at) = self.liveness.on_answer() {
-            self.measure_idle_lane(now.since(asked_at), header, &payload);
+            self.measure_idle_lane(now, now.since(asked_at), header, &payload);
         }
         self.on_mark(header, ecn, !payload.is_empty());
         match header.sequence {
@@ -338,6 +338,7 @@ impl Connection {
         let mut report = AckReport::pointer(sequence::expand(self.sender.first(), number));
         acknowledgement::detail(header, &mut report);
         report.lost = self.reported_loss(header, report.cumulative);
+        report.uncarried = self.reported_uncarried(header, report.cumulative);
         // Each SYN-ACK is acknowledged; that repeats nothing said of data.
         let of_answer = report.cumulative == self.origin && self.unconfirmed_answers > 0;
         let echoes_mark = self.ecn.agreed && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN);

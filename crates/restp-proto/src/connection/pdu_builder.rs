@@ -180,7 +180,7 @@ fn acknowledge(c: &mut Connection, header: &mut Header, room: usize) -> bool {
         header.flags = header.flags | Flags::ECE;
     }
     header.acknowledgement = Some(receive_next(c));
-    header.repaired = (c.counters.repaired_packets % REPAIRED_WRAPS) as u8;
+    header.repaired = (c.receiver.rebuilt() % REPAIRED_WRAPS) as u8;
     let (tail, complete) = acknowledgement::tail(c, header.services.error, room);
     header.tail = tail;
     complete

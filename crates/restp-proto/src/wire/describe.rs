@@ -8,7 +8,7 @@ use super::{
 use super::{arq, crc};
 use restp_services::ack::AckRatio;
 use restp_services::congestion::{CodeSpace, CongestionChoice};
-use restp_services::reliability::FecCode;
+use restp_services::reliability::{FecCode, Uncarried};
 use std::fmt::Write;
 
 /// One field of a PDU.
@@ -432,6 +432,15 @@ fn fec_range(header: &Header, fec: &Fec) -> String {
                 )
             }
             _ => format!("{range} packets encoded in the payload"),
+        }
+    } else if fec.kind == codes::FEC_RLC {
+        let pointer = u64::from(header.acknowledgement.unwrap_or(0)) + (1 << 32);
+        let uncarried = Uncarried::from_range(range, pointer).iter();
+        let uncarried: Vec<String> = uncarried.map(|number| (number as u32).to_string()).collect();
+        if uncarried.is_empty() {
+            "nothing rebuilt or given up lately".into()
+        } else {
+            format!("rebuilt or given up: {}", uncarried.join(", "))
         }
     } else if range == 0 {
         "nothing outstanding".into()

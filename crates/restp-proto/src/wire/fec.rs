@@ -1,8 +1,8 @@
 //! FEC word (ResTP §3.1.5): Type 8, Range 24. Present if and only if FEC = 1 and SYN, ENC or ACK is set
 //! (OP-12), the same for quasi reliable and HARQ; in HARQ it comes before the ARQ pair (OP-13).
 //!
-//! Range by packet: ENC = 1, number of packets encoded in the payload, or, for Type 3, key, distance and number; ENC = 0 and ACK = 1 (HARQ), loss
-//! range, 0 = nothing outstanding; set-up packets 0.
+//! Range by packet: ENC = 1, number of packets encoded in the payload, or, for Type 3, key, distance and number; ENC = 0 and ACK = 1, HARQ: loss
+//! range, 0 = nothing outstanding; Type 3 without HARQ: what was rebuilt or given up lately, 0 = nothing; set-up packets 0.
 
 use super::Header;
 use super::base::Base;

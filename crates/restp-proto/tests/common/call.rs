@@ -32,6 +32,30 @@ impl Call {
         }
     }
 
+    /// The same over two paths, with a switch for each direction of each.
+    pub fn over_two(one_way: Duration, set: &[(&str, &str)]) -> (Self, lines::Dead) {
+        let (mut pair, flow, dead) = lines::two_paths("par-arq", set);
+        pair.delay = one_way;
+        pair.delays.insert(lines::client(2), one_way);
+        pair.run_for(one_way * 6);
+        let accepted = lines::both_up(&mut pair);
+        let began = pair.now;
+        let call = Call {
+            pair,
+            flow,
+            accepted,
+            began,
+            heard: Vec::new(),
+        };
+        (call, dead)
+    }
+
+    /// Frames from number `first` on that were heard within `deadline`.
+    pub fn in_time(&self, first: u64, deadline: Duration) -> usize {
+        let of = |(frame, delay): &&(u64, Duration)| *frame >= first && *delay <= deadline;
+        self.heard.iter().filter(of).count()
+    }
+
     /// Speaks `frames` frames of 160 bytes and listens to whatever comes until half a second after the last.
     pub fn speak(&mut self, frames: u64) {
         let first = self

@@ -1,6 +1,7 @@
 //! The neutral form of feedback: whatever a codec received, this is what recovery works on
 //! (ResTP §3.5.9: what an acknowledgement means).
 
+use crate::reliability::Uncarried;
 use restp_base::ranges::Ranges;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -16,6 +17,8 @@ pub struct AckReport {
     pub missing: SmallVec<[Range<u64>; 2]>,
     /// Given up by the receiver: nothing in it that is missing can be repaired without a repeat (HARQ, OP-40).
     pub lost: Range<u64>,
+    /// Some of what no path has brought, and is not waited for: encoded packets have rebuilt it, or it was given up.
+    pub uncarried: Uncarried,
     /// Packets that it answers, where that is told (DAC, CMT §2.5); otherwise 0.
     pub arrivals: u8,
     /// Segments that it says have arrived once more, where that is told (RFC 2883). They may lie below the pointer.
@@ -38,6 +41,7 @@ impl AckReport {
             received: SmallVec::new(),
             missing: SmallVec::new(),
             lost: 0..0,
+            uncarried: Uncarried::default(),
             arrivals: 0,
             duplicates: 0..0,
             is_complete: false,

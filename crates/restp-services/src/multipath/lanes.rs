@@ -189,14 +189,17 @@ impl LaneScheduler {
     }
 
     /// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
-    /// another one.
+    /// another one; where there is none, the same of what is not lost.
     fn keep_timely(&mut self, candidates: &mut [Candidate]) {
         let Some(deadline) = self.deadline else { return };
-        let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(3, 2) <= deadline;
-        if candidates.iter().any(is_timely) {
-            for candidate in candidates.iter_mut().filter(|candidate| !is_timely(candidate)) {
-                candidate.has_room = false;
-                self.late.push(candidate.path);
+        for halves in [3, 1] {
+            let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(halves, 2) <= deadline;
+            if candidates.iter().any(is_timely) {
+                for candidate in candidates.iter_mut().filter(|candidate| !is_timely(candidate)) {
+                    candidate.has_room = false;
+                    self.late.push(candidate.path);
+                }
+                return;
             }
         }
     }

@@ -147,7 +147,10 @@ impl Receiver {
             if reassembly.hold_deadline(time).is_none_or(|at| at > now) {
                 return skipped;
             }
-            skipped += reassembly.skip_hole(now, most, &mut self.inbox);
+            let first = reassembly.next();
+            let hole = reassembly.skip_hole(now, most, &mut self.inbox);
+            self.uncarried.insert_all(first..first + hole);
+            skipped += hole;
         }
     }
 

@@ -24,7 +24,7 @@ pub use repair::Repair;
 use crate::ack::{AckTimer, NakReporter};
 use crate::flow_control::{ReceiveWindow, WindowParameters};
 use crate::ordering::{HoldParameters, Inbox, Ordering, Reassembly};
-use crate::reliability::FecDecoder;
+use crate::reliability::{FecDecoder, Uncarried};
 use bytes::Bytes;
 use pace::Pace;
 use repair::Repairs;
@@ -53,6 +53,10 @@ pub struct Receiver {
     nak: NakReporter,
     inbox: Inbox,
     repairs: Option<Repairs>,
+    /// How many were rebuilt.
+    rebuilt: u64,
+    /// What was rebuilt or given up lately.
+    uncarried: Uncarried,
     /// What holds from a number on that is not reached yet.
     turn: Option<Box<Turn>>,
     /// How long a hole may hold up what came after it, where holes may stay.
@@ -85,6 +89,8 @@ impl Receiver {
             nak,
             inbox: Inbox::default(),
             repairs: None,
+            rebuilt: 0,
+            uncarried: Uncarried::default(),
             turn: None,
             hold,
             pace: Pace::default(),

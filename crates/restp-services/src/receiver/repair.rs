@@ -1,7 +1,7 @@
 //! Repair by encoded packets, at the receiver (ResTP §3.5.8, OP-40, OP-41).
 
 use super::{Receiver, Store};
-use crate::reliability::{FecDecoder, FecOutcome, LossReport, Rebuilt};
+use crate::reliability::{FecDecoder, FecOutcome, LossReport, Rebuilt, Uncarried};
 
 /// What repairs, and what of it failed.
 #[derive(Debug)]
@@ -85,6 +85,22 @@ impl Receiver {
             let mut rebuilt = std::iter::from_fn(|| repairs.decoder.take_rebuilt());
             rebuilt.find(|(number, _)| reassembly.is_missing(*number))
         })
+    }
+
+    /// `number` was rebuilt and taken.
+    pub fn note_rebuilt(&mut self, number: u64) {
+        self.rebuilt += 1;
+        self.uncarried.insert(number);
+    }
+
+    /// How many segments were rebuilt.
+    pub fn rebuilt(&self) -> u64 {
+        self.rebuilt
+    }
+
+    /// Which segments were rebuilt, or given up, lately.
+    pub fn uncarried(&self) -> Uncarried {
+        self.uncarried
     }
 
     /// The range of segments from RCV.NXT on that are beyond repair (OP-42).

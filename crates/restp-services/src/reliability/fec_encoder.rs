@@ -4,8 +4,10 @@ use super::fec_code::FecCode;
 use super::rlc::{RlcEncoder, RlcParameters};
 use super::xor_encoder::XorEncoder;
 use crate::ack::AckReport;
+use crate::recovery::LaneId;
 use bytes::Bytes;
 use restp_base::time::{Duration, Time};
+use smallvec::SmallVec;
 
 /// What a composition says about forward error correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +89,22 @@ impl FecEncoder {
         matches!(self.method, Method::Xor(_))
     }
 
-    /// The segment `number` is about to leave for the first time; numbers come one after another. Without payload it is the FIN.
-    pub fn on_sent(&mut self, now: Time, number: u64, payload: Option<&Bytes>, rtt: Option<Duration>) {
+    /// The segment `number` is about to leave by `lane` for the first time; numbers come one after another. Without payload it is the
+    /// FIN.
+    pub fn on_sent(
+        &mut self,
+        now: Time,
+        number: u64,
+        payload: Option<&Bytes>,
+        lane: LaneId,
+        rtt: Option<Duration>,
+    ) {
         match &mut self.method {
             Method::Xor(xor) => {
                 let content = payload.map_or(&[][..], Bytes::as_ref);
                 xor.on_sent(now, number, content, payload.is_none(), rtt);
             }
-            Method::Rlc(rlc) => rlc.on_sent(now, number, payload, rtt),
+            Method::Rlc(rlc) => rlc.on_sent(now, number, payload, lane, rtt),
         }
     }
 
@@ -102,6 +112,20 @@ impl FecEncoder {
     pub fn on_report(&mut self, report: &AckReport) {
         if let Method::Rlc(rlc) = &mut self.method {
             rlc.on_report(report);
+        }
+    }
+
+    /// From now on packets leave by these lanes, with so long a round trip; none: by the only one.
+    pub fn set_routes(&mut self, routes: impl Iterator<Item = (LaneId, Option<Duration>)>) {
+        if let Method::Rlc(rlc) = &mut self.method {
+            rlc.set_routes(&routes.collect::<SmallVec<[_; 4]>>());
+        }
+    }
+
+    /// `lane` is that of another path from now on.
+    pub fn forget_lane(&mut self, lane: LaneId) {
+        if let Method::Rlc(rlc) = &mut self.method {
+            rlc.forget_lane(lane);
         }
     }
 
@@ -121,11 +145,11 @@ impl FecEncoder {
         }
     }
 
-    /// The next encoded packet to send.
-    pub fn poll(&mut self, now: Time) -> Option<Encoded> {
+    /// The next encoded packet to send by `lane`.
+    pub fn poll(&mut self, now: Time, lane: LaneId) -> Option<Encoded> {
         match &mut self.method {
             Method::Xor(xor) => xor.poll(now),
-            Method::Rlc(rlc) => rlc.poll(now),
+            Method::Rlc(rlc) => rlc.poll(now, lane),
         }
     }
 

@@ -83,6 +83,7 @@ impl Sender {
 
     /// The answer that is due first. `asked_at`: a keep-alive is out since then, where nothing is outstanding.
     pub fn unanswered(&self, asked_at: Option<Time>) -> Option<Unanswered> {
+        let uncarried = self.lane.uncarried_since.filter(|_| self.has_several_lanes());
         let since = if self.board.is_quiet() {
             asked_at
         } else {
@@ -93,7 +94,7 @@ impl Sender {
                 .map(|since| first.map_or(since, |first| first.min(since)))
         };
         Some(Unanswered {
-            since: since?,
+            since: since.into_iter().chain(uncarried).min()?,
             last_answer: self.lane.answered_at,
         })
     }

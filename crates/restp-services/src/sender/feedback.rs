@@ -146,6 +146,12 @@ impl Sender {
         if feedback.is_progress() || self.parameters.pointer_only && feedback.duplicate {
             self.lane.answered_at = now;
         }
+        let news = self.board.lane(self.board.in_hand()).news();
+        let since = news
+            .uncarried_since
+            .filter(|since| *since >= self.lane.resumed_at);
+        let since = self.lane.uncarried_since.or(since);
+        self.lane.uncarried_since = since.filter(|_| !feedback.is_progress());
         self.lane.ack_demand.on_report(feedback.delivered);
         let evidence = Evidence {
             now,
@@ -179,7 +185,12 @@ impl Sender {
                 .reaction(Finding::Feedback)
                 .reduce_window
         {
-            reaction.reduce_window &= self.reacts_to_coded(now, peer.repaired, &findings, outstanding);
+            let repaired = if self.has_several_lanes() {
+                self.lane.repaired_losses.after(news.uncarried)
+            } else {
+                peer.repaired
+            };
+            reaction.reduce_window &= self.reacts_to_coded(now, repaired, &findings, outstanding);
         }
         let load = self.load(self.board.in_flight_bytes());
         self.lane.on_losses(now, self.board.losses(), reaction, load);

@@ -52,6 +52,10 @@ pub(super) struct Lane {
     pub(super) answered_at: Time,
     /// What left first since feedback brought news of anything that left here.
     pub(super) waits_since: Option<Time>,
+    /// When the first left of what the peer had to rebuild, or has given up, since anything arrived that left here.
+    pub(super) uncarried_since: Option<Time>,
+    /// It was silent, and answers since.
+    pub(super) resumed_at: Time,
     /// The timer ran out too often.
     pub(super) failed_at: Option<Time>,
     /// Everything that left here was acknowledged, and nothing has left since.
@@ -107,6 +111,8 @@ impl Lane {
             cutting: None,
             answered_at: now,
             waits_since: None,
+            uncarried_since: None,
+            resumed_at: now,
             failed_at: None,
             idle_since: None,
             reports: 0,

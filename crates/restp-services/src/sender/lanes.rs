@@ -40,6 +40,9 @@ impl Sender {
         let mtu = PathMtu::known(self.parameters.segment_bytes);
         let lane = Lane::new(now, rto, controller, mtu, recovery).judging(self.parameters.loss_handling);
         *self.lane_at_mut(id) = lane;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.forget_lane(id);
+        }
     }
 
     /// The path of the lane in hand is up; `rtt` is what its set-up measured.
@@ -60,7 +63,7 @@ impl Sender {
             self.lane.yielded = Some(Yielded { expires_at, reports });
         }
         self.lane.rto.stop();
-        self.lane.waits_since = None;
+        (self.lane.waits_since, self.lane.uncarried_since) = (None, None);
         self.lane.gate.stop_pacing();
         self.lane.tail.disarm();
         late
@@ -72,14 +75,20 @@ impl Sender {
     pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {
         let reports = self.lane.reports;
         let open = self.lane.yielded.take().filter(|then| then.reports == reports);
+        // Encoded packets are answered as well, and what did not come is named: no timer has to find it, nor to doubt the path for it.
+        let is_named = self.may_answer_encoded(now, Duration::ZERO);
+        if is_named {
+            self.lane.rto.on_progress();
+        }
         if let Some(silence) = silence.filter(|_| open.is_none()) {
             self.lane.rtt.sample(silence);
         }
         self.board.restore_late();
+        (self.lane.uncarried_since, self.lane.resumed_at) = (None, now);
         if !self.established || self.board.is_quiet() {
             return;
         }
-        match open {
+        match open.filter(|_| !is_named) {
             Some(then) => self.lane.rto.run_out_at(then.expires_at),
             None => self.lane.rto.start(now, &self.lane.rtt),
         }
@@ -127,6 +136,14 @@ impl Sender {
     fn swap_with(&mut self, id: LaneId) {
         if let Some(index) = id.index().checked_sub(1) {
             std::mem::swap(&mut self.lane, &mut self.others[index]);
+        }
+    }
+
+    /// Encoded packets leave by these lanes from now on.
+    pub fn encode_over(&mut self, lanes: impl Iterator<Item = LaneId>) {
+        if let Some(mut encoder) = self.encoder.take() {
+            encoder.set_routes(lanes.map(|id| (id, self.lane_at(id).rtt.smoothed())));
+            self.encoder = Some(encoder);
         }
     }
 
@@ -195,9 +212,18 @@ impl Sender {
         self.lane.rto.on_progress();
     }
 
-    /// The lane in hand carries nothing, and answers within `rtt`: what was measured when it did says little now.
-    pub fn measure_idle_lane(&mut self, rtt: Duration) {
-        self.lane.rtt.restart(rtt);
+    /// The lane in hand carries nothing, and answers within `rtt`: what was measured when it did says little now. Where encoded packets
+    /// have left by it the answer may be to one of those.
+    pub fn measure_idle_lane(&mut self, now: Time, rtt: Duration) {
+        if !self.may_answer_encoded(now, rtt) {
+            self.lane.rtt.restart(rtt);
+        }
+    }
+
+    /// What comes by the lane in hand now, or came within `lately`, may answer an encoded packet.
+    fn may_answer_encoded(&self, now: Time, lately: Duration) -> bool {
+        let left = self.lane.redundancy.last_left();
+        left.is_some_and(|left| now.since(left) <= lately + self.timeout())
     }
 
     /// The lowest lost number that leaves again by the lane in hand, and which lane lost it.

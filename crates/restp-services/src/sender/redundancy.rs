@@ -12,18 +12,26 @@ pub(super) struct Redundancy {
     /// When each left, and its bytes.
     in_flight: VecDeque<(Time, u64)>,
     bytes: u64,
+    /// When the last one left.
+    last: Option<Time>,
 }
 
 impl Redundancy {
     /// An encoded packet of `bytes` leaves.
     pub(super) fn on_sent(&mut self, now: Time, bytes: u64) {
+        self.last = Some(now);
         self.in_flight.push_back((now, bytes));
         self.bytes += bytes;
     }
 
     /// Nothing that left is taken to be on its way any more.
     pub(super) fn forget(&mut self) {
-        *self = Redundancy::default();
+        (self.in_flight, self.bytes) = (VecDeque::new(), 0);
+    }
+
+    /// When the last one left.
+    pub(super) fn last_left(&self) -> Option<Time> {
+        self.last
     }
 
     /// Bytes in the network, which takes `rtt` there and back.

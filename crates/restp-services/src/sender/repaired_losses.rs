@@ -21,6 +21,11 @@ impl RepairedLosses {
         is_news && self.answers(board)
     }
 
+    /// What the counter shows when `more` segments of one of several lanes did not come: the peer's own is of all lanes.
+    pub(super) fn after(&self, more: u64) -> u8 {
+        self.count.wrapping_add(more as u8)
+    }
+
     /// The window is about to be cut for what is outstanding. False: it was already.
     pub(super) fn answers(&mut self, board: &Scoreboard) -> bool {
         let is_new = board.first() >= self.answered_below;

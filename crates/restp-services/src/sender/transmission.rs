@@ -80,10 +80,13 @@ impl Sender {
         if let Some(bytes) = self.lane.mtu.question(now) {
             return Some(Transmission::MtuProbe(bytes));
         }
+        let repairs = share == LaneShare::Repairs;
+        if repairs && let Some(encoded) = self.next_encoded(now) {
+            return Some(Transmission::Encoded(encoded));
+        }
         if self.lane.outage.state.is_active() {
             return self.next_outage_probe().map(Transmission::Segment);
         }
-        let repairs = share == LaneShare::Repairs;
         let segment = repairs.then(|| self.next_retransmission(now)).flatten();
         segment.map(Transmission::Segment)
     }
@@ -160,7 +163,7 @@ impl Sender {
     }
 
     fn next_encoded(&mut self, now: Time) -> Option<Encoded> {
-        let encoded = self.encoder.as_mut()?.poll(now)?;
+        let encoded = self.encoder.as_mut()?.poll(now, self.board.in_hand())?;
         let bytes = encoded.payload.len() as u64;
         self.counters.encoded_packets += 1;
         self.board.on_encoded();
@@ -334,7 +337,7 @@ impl Sender {
         self.admission.on_sent(bytes as u64);
         if let Some(encoder) = &mut self.encoder {
             let rtt = self.lane.rtt.smoothed();
-            encoder.on_sent(now, number, payload, rtt);
+            encoder.on_sent(now, number, payload, self.board.in_hand(), rtt);
         }
         if self.parameters.retransmits {
             self.buffer.push(payload.cloned());

@@ -277,15 +277,6 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| c.reliability.is_partial() && c.paths != PathMode::Single && !shares_numbers(c),
     },
     Rule {
-        id: "partial-paths-have-no-code",
-        verdict: Verdict::Forbidden,
-        source: "project",
-        about: &["reliability", "paths"],
-        reason: "how much redundancy is worth follows from the losses of one path, and another path is the better redundancy",
-        instead: &[("reliability", "partial")],
-        broken: |c| c.reliability == Reliability::PartialFec && c.paths != PathMode::Single,
-    },
-    Rule {
         id: "coupled-needs-paths",
         verdict: Verdict::Impossible,
         source: "OP-6",

@@ -163,6 +163,7 @@ impl Connection {
     /// again and again tells nothing (Karn's rule), nor does a keep-alive of the peer's.
     pub(in crate::connection) fn measure_idle_lane(
         &mut self,
+        now: Time,
         rtt: Duration,
         header: &Header,
         payload: &[u8],
@@ -175,7 +176,7 @@ impl Connection {
         let is_answer =
             number.is_some_and(|(next, number)| restp_base::sequence::expand(next, number) >= next);
         if asked_once && is_answer && payload.is_empty() && self.sender.is_quiet() {
-            self.sender.measure_idle_lane(rtt);
+            self.sender.measure_idle_lane(now, rtt);
         }
     }
 

@@ -30,6 +30,10 @@ impl Scoreboard {
         if report.cumulative < self.first || self.entries.is_empty() {
             return feedback; // late, or about nothing: everything it says is known
         }
+        report
+            .uncarried
+            .iter()
+            .for_each(|number| self.on_uncarried(number));
         self.note_lowest();
         feedback.duplicate = report.cumulative == self.first;
         self.pass(now, report.cumulative, &mut feedback);
@@ -95,6 +99,17 @@ impl Scoreboard {
             return Err(FalseReport::Contradiction { pointer });
         }
         Ok(())
+    }
+
+    /// The peer waits for `number` no more, and the lane that it left by has not brought it.
+    fn on_uncarried(&mut self, number: u64) {
+        let open = |entry: &&Entry| entry.fate != Fate::Delivered;
+        if let Some(entry) = self.entry(number).filter(open).copied() {
+            let fate = Fate::Delivered;
+            self.replace(number, Entry { fate, ..entry });
+            self.lane_mut(entry.lane).on_uncarried(entry);
+            self.departed = self.departed.min(self.open_segments());
+        }
     }
 
     /// The receiver's pointer moves to `pointer`: what lies below leaves the record.

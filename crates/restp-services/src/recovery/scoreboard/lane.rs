@@ -49,6 +49,10 @@ pub struct LaneNews {
     pub rtt: Option<Duration>,
     /// How fast the lane delivers.
     pub rate: Option<RateSample>,
+    /// Segments that the peer has rebuilt, or given up: they did not come by the lane.
+    pub uncarried: u64,
+    /// When the first of them left that left after everything that has come.
+    pub uncarried_since: Option<Time>,
 }
 
 /// The account of one lane.
@@ -205,6 +209,15 @@ impl Lane {
         self.rate
             .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
         late
+    }
+
+    /// `entry` has not come by this lane, and is not waited for.
+    pub(super) fn on_uncarried(&mut self, entry: Entry) {
+        self.news.uncarried += 1;
+        if entry.order > self.latest_arrival.max(self.latest_delivered()) {
+            let since = self.news.uncarried_since.unwrap_or(entry.sent_at);
+            self.news.uncarried_since = Some(since.min(entry.sent_at));
+        }
     }
 
     /// A segment that was sent once, as transmission `order`, was delivered within `rtt`.

@@ -1,17 +1,19 @@
 //! How much redundancy leaves, and what it combines: what is lost and how, how long a segment is of use, and how long a
 //! retransmission takes, say it (RFC 8681 leaves it open). A pure function of numbers.
 //!
-//! Losses are taken for a Markov chain of two states (Gilbert 1960) with the measured share and mean burst. Of all ways to encode
-//! that keep within the most redundancy the sparsest is taken that leaves at most [`TARGET`] of the segments missing; more than one
-//! encoded packet for two segments only where [`DEAR_TARGET`] would be missed; where all miss, the one that leaves the fewest. Two
-//! ways are weighed:
+//! Losses of each path are taken for a [`Chain`] with the measured share and mean burst, and those of two paths for independent. Of all
+//! ways to encode that keep within the most redundancy the sparsest is taken that leaves at most [`TARGET`] of the segments missing;
+//! more than one encoded packet for two segments only where [`DEAR_TARGET`] would be missed; where all miss, the one that leaves the
+//! fewest. Two ways are weighed:
 //!
 //! - *dense*: each encoded packet combines every segment that is still of use. A lost segment comes back when as many encoded
 //!   packets arrive as segments are missing: best where a window has many of them.
 //! - *spread*: each segment is in one encoded packet, beside others as far from it as the window reaches: best where a window is
-//!   short and one burst takes as much of it as its encoded packets could repair.
+//!   short and one burst takes as much of it as its encoded packets could repair. Over several paths each leaves once more at once, by
+//!   another.
 
 use super::Combination;
+use super::chain::{Chain, more_lost};
 use super::window::Reach;
 use restp_base::time::Duration;
 
@@ -22,15 +24,11 @@ const DEAR_TARGET: f64 = 0.01;
 /// Segments for one encoded packet, at most.
 const SPARSEST: u16 = 32;
 
-/// What is known of the path and of the data.
+/// What is known of the paths and of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Conditions {
-    /// Share of the segments that are lost.
-    pub loss: f64,
-    /// Losses in a row, in the mean.
-    pub burst: f64,
-    /// Round trip.
-    pub rtt: Duration,
+pub(super) struct Conditions<'a> {
+    /// Paths by which segments and encoded packets leave, at least one.
+    pub paths: &'a [PathConditions],
     /// What is lost leaves again.
     pub retransmits: bool,
     /// A segment is of use until so long after it left; without, for ever.
@@ -39,6 +37,19 @@ pub(super) struct Conditions {
     pub interval: Duration,
     /// Encoded packets for 100 segments, at most.
     pub most_percent: u32,
+}
+
+/// What is known of one path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PathConditions {
+    /// Share of its segments that are lost.
+    pub loss: f64,
+    /// Losses in a row, in the mean.
+    pub burst: f64,
+    /// Round trip.
+    pub rtt: Duration,
+    /// Share of all segments that leave by it.
+    pub share: f64,
 }
 
 /// How to encode.
@@ -50,22 +61,32 @@ pub(super) struct Plan {
     pub reach: Reach,
 }
 
-impl Conditions {
-    /// For so long after a segment left something may leave that arrives in time.
-    pub(super) fn slack(&self) -> Option<Duration> {
-        Some(self.deadline?.saturating_sub(self.rtt / 2))
+impl Conditions<'_> {
+    /// Does a retransmission arrive in time? The loss shows when the next segment of its path arrives; its report takes half a round
+    /// trip, and so does the retransmission, which leaves by the fastest path.
+    fn retransmission_is_in_time(&self) -> bool {
+        let rtts = self.paths.iter().map(|path| path.rtt);
+        let carrying = self.paths.iter().filter(|path| path.share > 0.0).count();
+        let takes =
+            self.longest_rtt() + rtts.min().unwrap_or_default() / 2 + self.interval * carrying.max(1) as u64;
+        self.retransmits && self.deadline.is_none_or(|deadline| takes <= deadline)
     }
 
-    /// Does a retransmission arrive in time? The loss shows when the next segment arrives; its report takes half a round trip,
-    /// and so does the retransmission.
-    pub(super) fn retransmission_is_in_time(&self) -> bool {
-        let takes = self.rtt.scaled(3, 2) + self.interval;
-        self.retransmits && self.deadline.is_none_or(|deadline| takes <= deadline)
+    fn longest_rtt(&self) -> Duration {
+        self.paths.iter().map(|path| path.rtt).max().unwrap_or_default()
+    }
+
+    /// Share of all segments that are lost.
+    fn loss(&self) -> f64 {
+        self.paths.iter().map(|path| path.share * path.loss).sum()
     }
 
     /// Segments that are of use at the same time.
     fn window(&self) -> Option<u16> {
-        let slack = self.slack().filter(|slack| !slack.is_zero())?;
+        let slack = self.deadline?.saturating_sub(self.longest_rtt() / 2);
+        if slack.is_zero() {
+            return None;
+        }
         let intervals = slack.as_nanos() / self.interval.as_nanos().max(1);
         Some(intervals.saturating_add(1).min(Combination::MOST.into()) as u16)
     }
@@ -73,17 +94,23 @@ impl Conditions {
 
 /// How to encode under these conditions; `None` when nothing is to be encoded: a retransmission is in time, or nothing would be,
 /// or next to nothing is lost.
-pub(super) fn plan(conditions: &Conditions) -> Option<Plan> {
+pub(super) fn plan(conditions: &Conditions<'_>) -> Option<Plan> {
     let window = conditions.window()?;
-    if conditions.retransmission_is_in_time() || conditions.loss <= TARGET {
+    if conditions.retransmission_is_in_time() || conditions.loss() <= TARGET {
         return None;
     }
-    let chain = Chain::new(conditions);
+    let carriers: Vec<Carrier> = conditions.paths.iter().map(Carrier::new).collect();
     let densest = 100u32.div_ceil(conditions.most_percent.max(1)) as u16;
     let mut best: Option<(f64, Plan)> = None;
     for every in (densest..=window.min(SPARSEST).max(densest)).rev() {
-        let ways = [Some(dense(&chain, window, every)), spread(&chain, window, every)];
-        for (missing, plan) in ways.into_iter().flatten() {
+        let spread = match &carriers[..] {
+            [alone] => spread(&alone.chain, window, every),
+            several => (every == 1).then(|| again(several)),
+        };
+        for (missing, plan) in [Some(dense(&carriers, window, every)), spread]
+            .into_iter()
+            .flatten()
+        {
             if best.is_none_or(|(fewest, _)| missing < fewest) {
                 best = Some((missing, plan));
             }
@@ -96,20 +123,81 @@ pub(super) fn plan(conditions: &Conditions) -> Option<Plan> {
     best.map(|(_, plan)| plan)
 }
 
-/// Every encoded packet combines the whole window.
-fn dense(chain: &Chain, window: u16, every: u16) -> (f64, Plan) {
+/// A path, and its share of the segments.
+struct Carrier {
+    chain: Chain,
+    share: f64,
+}
+
+impl Carrier {
+    fn new(path: &PathConditions) -> Self {
+        Carrier {
+            chain: Chain::new(path.loss, path.burst),
+            share: path.share,
+        }
+    }
+}
+
+/// Every encoded packet combines the whole window, and leaves by a path that carried least of that.
+fn dense(carriers: &[Carrier], window: u16, every: u16) -> (f64, Plan) {
     let repairs = window / every;
-    let others = window - 1 + repairs;
-    let missing = chain.loss
-        * chain
-            .between(every)
-            .more_lost(others / 2, others - others / 2, repairs);
+    let least = carriers.iter().map(|carrier| carrier.share).fold(1.0, f64::min);
+    let takes = |carrier: &Carrier| (carrier.share - least) * f64::from(window) < 1.0;
+    let taking = carriers.iter().filter(|carrier| takes(carrier)).count() as u16;
+    let mut left = repairs;
+    let mut packets = Vec::with_capacity(carriers.len());
+    for carrier in carriers {
+        let segments = (carrier.share * f64::from(window) + 0.5) as u16;
+        let encoded = if takes(carrier) {
+            left.min(repairs.div_ceil(taking))
+        } else {
+            0
+        };
+        left -= encoded;
+        packets.push(segments + encoded);
+    }
+    let missing = |lost: usize| {
+        let groups = carriers
+            .iter()
+            .zip(&packets)
+            .enumerate()
+            .flat_map(|(path, (carrier, packets))| {
+                let chain = carrier.chain.between(every);
+                if path == lost {
+                    let others = packets.saturating_sub(1);
+                    let beside = [others / 2, others - others / 2];
+                    beside
+                        .map(|packets| chain.losses_beside(packets, repairs))
+                        .to_vec()
+                } else {
+                    vec![chain.losses_of(*packets, repairs)]
+                }
+            });
+        more_lost(groups, repairs)
+    };
+    let each = carriers.iter().enumerate();
+    let missing = each.map(|(path, carrier)| carrier.share * carrier.chain.loss * missing(path));
     let reach = Reach {
         back: window - 1,
         count: window,
         stride: 1,
     };
-    (missing, Plan { every, reach })
+    (missing.sum(), Plan { every, reach })
+}
+
+/// Each segment leaves once more, by another path.
+fn again(carriers: &[Carrier]) -> (f64, Plan) {
+    let all: f64 = carriers.iter().map(|carrier| carrier.chain.loss).sum();
+    let others = |carrier: &Carrier| (all - carrier.chain.loss) / (carriers.len() - 1) as f64;
+    let missing = carriers
+        .iter()
+        .map(|carrier| carrier.share * carrier.chain.loss * others(carrier));
+    let reach = Reach {
+        back: 0,
+        count: 1,
+        stride: 1,
+    };
+    (missing.sum(), Plan { every: 1, reach })
 }
 
 /// Each segment is in one encoded packet, which combines `every` segments as far apart as the window allows. Their distance and
@@ -142,81 +230,6 @@ fn divisor(a: u16, b: u16) -> u16 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// Gilbert's chain: good packets arrive, bad ones are lost.
-struct Chain {
-    loss: f64,
-    /// What is left after one step of what the last packet says of the next.
-    memory: f64,
-}
-
-impl Chain {
-    fn new(conditions: &Conditions) -> Self {
-        let loss = conditions.loss.min(0.99);
-        let memory = 1.0 - 1.0 / (conditions.burst * (1.0 - loss));
-        Chain {
-            loss,
-            memory: memory.clamp(0.0, 0.99),
-        }
-    }
-
-    /// The same from one packet to the next, where an encoded packet leaves behind each `every` segments: half a step farther.
-    fn between(&self, every: u16) -> Chain {
-        let closer = (self.memory.sqrt() - self.memory) / f64::from(every);
-        Chain {
-            memory: self.memory + closer,
-            ..*self
-        }
-    }
-
-    /// Of `before` packets before one that is lost and `after` behind it: the probability that at least `lost` of them are.
-    fn more_lost(&self, before: u16, after: u16, lost: u16) -> f64 {
-        let (before, after) = (self.losses(before, lost), self.losses(after, lost));
-        let fewer = before.iter().enumerate().map(|(count, probability)| {
-            let rest = &after[..after.len() - count];
-            probability * rest.iter().sum::<f64>()
-        });
-        1.0 - fewer.sum::<f64>()
-    }
-
-    /// The probability that so many of `packets` beside one that is lost are lost, for each number below `lost`. The chain is the
-    /// same forwards and backwards.
-    fn losses(&self, packets: u16, lost: u16) -> Vec<f64> {
-        let to_bad = self.loss * (1.0 - self.memory);
-        let stays_bad = to_bad + self.memory;
-        // By the number of losses so far: the last packet arrived, or did not.
-        let (mut good, mut bad) = (vec![0.0; usize::from(lost)], vec![0.0; usize::from(lost)]);
-        if let Some(none) = bad.first_mut() {
-            *none = 1.0;
-        }
-        for _ in 0..packets {
-            let mut carried = 0.0; // from the place before, with one loss more
-            for (good, bad) in good.iter_mut().zip(&mut bad) {
-                let loses = *good * to_bad + *bad * stays_bad;
-                *good = *good * (1.0 - to_bad) + *bad * (1.0 - stays_bad);
-                *bad = std::mem::replace(&mut carried, loses);
-            }
-        }
-        good.iter().zip(&bad).map(|(good, bad)| good + bad).collect()
-    }
-
-    /// After one that is lost: the probability that all those arrive that are so many steps from one another, the first from the
-    /// one lost. An encoded packet is half a step behind the segment that it leaves with.
-    fn all_arrive(&self, steps: impl Iterator<Item = u16>) -> f64 {
-        let mut probability = 1.0;
-        let mut lost_before = 1.0;
-        for step in steps {
-            let memory = match step {
-                0 => self.memory.sqrt(),
-                _ => (0..step).fold(1.0, |memory, _| memory * self.memory),
-            };
-            let lost = self.loss * (1.0 - memory) + lost_before * memory;
-            probability *= 1.0 - lost;
-            lost_before = 0.0;
-        }
-        probability
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,58 +238,80 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// G.711 in frames of 20 ms, 200 ms one way over a round trip of 250 ms.
-    const VOICE: Conditions = Conditions {
+    const PATH: PathConditions = PathConditions {
         loss: 0.05,
         burst: 1.0 / 0.95,
         rtt: Duration::from_millis(250),
+        share: 1.0,
+    };
+
+    /// G.711 in frames of 20 ms, 200 ms one way over a round trip of 250 ms.
+    const VOICE: Conditions<'static> = Conditions {
+        paths: &[PATH],
         retransmits: true,
         deadline: Some(Duration::from_millis(200)),
         interval: Duration::from_millis(20),
         most_percent: 50,
     };
 
+    /// Over one path.
+    fn over(path: PathConditions, conditions: Conditions<'_>) -> Option<Plan> {
+        plan(&Conditions {
+            paths: &[path],
+            ..conditions
+        })
+    }
+    /// Over two of equal shares.
+    fn over_both(first: PathConditions, second: PathConditions, conditions: Conditions<'_>) -> Option<Plan> {
+        let half = |path| PathConditions { share: 0.5, ..path };
+        plan(&Conditions {
+            paths: &[half(first), half(second)],
+            ..conditions
+        })
+    }
+    fn losing(loss: f64, burst: f64) -> PathConditions {
+        PathConditions { loss, burst, ..PATH }
+    }
+    fn far(rtt: u64) -> PathConditions {
+        PathConditions { rtt: ms(rtt), ..PATH }
+    }
+    /// With up to 100 encoded packets for 100 segments.
+    const ALL: Conditions<'static> = Conditions {
+        most_percent: 100,
+        ..VOICE
+    };
+
     #[test]
     fn nothing_leaves_where_a_retransmission_is_in_time() {
-        let near = |rtt| Conditions {
-            rtt: ms(rtt),
+        assert_eq!(over(far(120), VOICE), None, "3/2 of it and a frame are 200 ms");
+        assert!(over(far(121), VOICE).is_some());
+        let for_ever = Conditions {
+            deadline: None,
             ..VOICE
         };
-        assert_eq!(plan(&near(120)), None, "3/2 of it and a frame are 200 ms");
-        assert!(plan(&near(121)).is_some());
-        assert_eq!(
-            plan(&Conditions {
-                deadline: None,
-                ..VOICE
-            }),
-            None
-        );
-        assert!(
-            plan(&Conditions {
-                retransmits: false,
-                ..near(120)
-            })
-            .is_some()
-        );
+        assert_eq!(plan(&for_ever), None);
+        let once = Conditions {
+            retransmits: false,
+            ..VOICE
+        };
+        assert!(over(far(120), once).is_some());
     }
 
     #[test]
     fn nothing_leaves_where_nothing_is_lost_or_all_comes_too_late() {
-        assert_eq!(plan(&Conditions { loss: 0.0, ..VOICE }), None);
-        assert_eq!(
-            plan(&Conditions {
-                loss: TARGET,
-                ..VOICE
-            }),
-            None
-        );
-        assert_eq!(
-            plan(&Conditions {
-                rtt: ms(400),
-                ..VOICE
-            }),
-            None
-        );
+        assert_eq!(over(losing(0.0, 1.0), VOICE), None);
+        assert_eq!(over(losing(TARGET, 1.0), VOICE), None);
+        assert_eq!(over(far(400), VOICE), None);
+    }
+
+    /// What one of two loses shows when its own next frame arrives, two after it, and leaves again by the faster one.
+    #[test]
+    fn over_two_paths_the_fastest_retransmits() {
+        let both = |first, second| over_both(far(first), far(second), VOICE);
+        assert_eq!(both(106, 106), None, "3/2 of it and two frames are 199 ms");
+        assert!(both(107, 107).is_some());
+        assert_eq!(both(40, 140), None);
+        assert!(both(42, 140).is_some() && both(140, 42).is_some());
     }
 
     #[test]
@@ -287,114 +322,113 @@ mod tests {
             stride: 1,
         };
         assert_eq!(plan(&VOICE), Some(Plan { every: 2, reach }));
-        let rare = Conditions {
-            loss: 0.005,
-            burst: 1.0 / 0.995,
-            ..VOICE
-        };
-        assert_eq!(plan(&rare).map(|plan| plan.every), Some(4));
+        let rare = over(losing(0.005, 1.0 / 0.995), VOICE);
+        assert_eq!(rare.map(|plan| plan.every), Some(4));
+        assert_eq!(over_both(PATH, PATH, ALL), Some(Plan { every: 2, reach }));
     }
 
     #[test]
     fn more_than_one_for_two_segments_leaves_only_where_many_would_be_missing() {
-        let all = Conditions {
-            most_percent: 100,
-            ..VOICE
-        };
-        let every = |loss| plan(&Conditions { loss, ..all }).map(|plan| plan.every);
+        let every = |loss| over(losing(loss, 1.0 / 0.95), ALL).map(|plan| plan.every);
         assert_eq!([0.05, 0.3].map(every), [Some(2), Some(1)]);
     }
 
     #[test]
     fn voice_with_bursts_gets_frames_as_far_apart_as_may_be() {
-        let bursts = Conditions { burst: 2.2, ..VOICE };
+        let bursts = losing(0.05, 2.2);
         let reach = Reach {
             back: 3,
             count: 2,
             stride: 3,
         };
-        assert_eq!(plan(&bursts), Some(Plan { every: 2, reach }));
-        let all = Conditions {
-            most_percent: 100,
-            ..bursts
-        };
+        assert_eq!(over(bursts, VOICE), Some(Plan { every: 2, reach }));
         let reach = Reach {
             back: 3,
             count: 1,
             stride: 1,
         };
         assert_eq!(
-            plan(&all),
+            over(bursts, ALL),
             Some(Plan { every: 1, reach }),
             "each again, when a burst is over"
         );
     }
 
+    /// A burst of one path leaves the other half of the packets, which bring what it took; where bursts are long each frame leaves by
+    /// both.
+    #[test]
+    fn over_two_paths_bursts_are_met_by_both() {
+        let way = |burst| over_both(losing(0.05, burst), losing(0.05, burst), ALL);
+        let counts = |plan: Option<Plan>| plan.map(|plan| (plan.every, plan.reach.count, plan.reach.back));
+        assert_eq!(counts(way(1.3)), Some((2, 4, 3)));
+        assert_eq!(counts(way(1.5)), Some((1, 4, 3)));
+        assert_eq!(counts(way(3.0)), Some((1, 1, 0)));
+        let clean = over_both(losing(0.05, 3.0), losing(0.0, 1.0), ALL);
+        assert_eq!(
+            counts(clean).map(|counts| counts.0),
+            Some(2),
+            "half as much is lost"
+        );
+    }
+
+    /// A path that carries no segments takes the encoded packets.
+    #[test]
+    fn redundancy_by_a_path_of_its_own_meets_bursts_as_well() {
+        let (busy, free) = (
+            losing(0.05, 3.0),
+            PathConditions {
+                share: 0.0,
+                ..losing(0.05, 3.0)
+            },
+        );
+        let apart = plan(&Conditions {
+            paths: &[busy, free],
+            ..ALL
+        });
+        assert_eq!(apart.map(|plan| plan.every), Some(1));
+    }
+
     /// 4 Mbit/s in packets of 1250 bytes, 250 ms one way over a round trip of 300 ms.
     #[test]
     fn video_needs_less_the_longer_its_window_is() {
-        let video = Conditions {
-            loss: 0.02,
-            burst: 1.0 / 0.98,
+        let path = PathConditions {
             rtt: ms(300),
-            retransmits: true,
+            ..losing(0.02, 1.0 / 0.98)
+        };
+        let video = Conditions {
             deadline: Some(ms(250)),
             interval: Duration::from_micros(2500),
             most_percent: 15,
+            ..VOICE
         };
-        let window = |conditions: &Conditions| plan(conditions).map(|plan| (plan.every, plan.reach.count));
-        assert_eq!(window(&video), Some((10, 41)));
-        assert!(
-            window(&Conditions {
-                deadline: Some(ms(350)),
-                ..video
-            })
-            .is_some_and(|(every, _)| every > 12)
-        );
-        assert!(window(&Conditions { burst: 3.0, ..video }).is_some_and(|(every, _)| every < 9));
+        let window = |path, conditions| over(path, conditions).map(|plan| (plan.every, plan.reach.count));
+        assert_eq!(window(path, video), Some((10, 41)));
+        let longer = Conditions {
+            deadline: Some(ms(350)),
+            ..video
+        };
+        assert!(window(path, longer).is_some_and(|(every, _)| every > 12));
+        let bursts = PathConditions { burst: 3.0, ..path };
+        assert!(window(bursts, video).is_some_and(|(every, _)| every < 9));
     }
 
     #[test]
     fn redundancy_stays_within_what_is_allowed() {
         for most_percent in [1, 5, 10, 34, 50, 100] {
             for (loss, burst) in [(0.001, 1.0), (0.05, 1.1), (0.3, 1.5), (0.9, 20.0), (1.0, 1e9)] {
-                let plan = plan(&Conditions {
-                    loss,
-                    burst,
+                let conditions = Conditions {
                     most_percent,
                     ..VOICE
-                });
-                let every = plan.map_or(u32::MAX, |plan| plan.every.into());
-                assert!(
-                    every >= 100u32.div_ceil(most_percent),
-                    "{most_percent} {loss} {burst}"
-                );
+                };
+                let path = losing(loss, burst);
+                for plan in [over(path, conditions), over_both(path, PATH, conditions)] {
+                    let every = plan.map_or(u32::MAX, |plan| plan.every.into());
+                    assert!(
+                        every >= 100u32.div_ceil(most_percent),
+                        "{most_percent} {loss} {burst}"
+                    );
+                }
             }
         }
-    }
-
-    /// Sums of the binomial distribution, where there is no memory.
-    #[test]
-    fn without_bursts_losses_are_independent() {
-        let chain = Chain::new(&Conditions {
-            loss: 0.05,
-            burst: 1.0 / 0.95,
-            ..VOICE
-        });
-        assert!((chain.more_lost(2, 3, 1) - (1.0 - 0.95f64.powi(5))).abs() < 1e-12);
-        assert!((chain.more_lost(4, 1, 2) - 0.022_592_5).abs() < 1e-6);
-        assert!((chain.all_arrive([3, 0].into_iter()) - 0.95 * 0.95).abs() < 1e-9);
-        assert_eq!(chain.more_lost(3, 0, 0), 1.0);
-    }
-
-    #[test]
-    fn in_a_burst_the_next_is_lost_as_the_burst_is_long() {
-        let chain = Chain::new(&Conditions {
-            loss: 0.05,
-            burst: 3.0,
-            ..VOICE
-        });
-        assert!((chain.more_lost(0, 1, 1) - 2.0 / 3.0).abs() < 1e-12);
-        assert!((chain.all_arrive([1].into_iter()) - 1.0 / 3.0).abs() < 1e-12);
     }
 }

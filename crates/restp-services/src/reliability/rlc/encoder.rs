@@ -2,20 +2,19 @@
 //! sooner when the oldest segment that none has combined is about to be of no use, and behind the FIN, after which nothing comes.
 
 use super::code_rate::{Conditions, Plan, plan};
-use super::pattern::LossPattern;
+use super::paths::Paths;
 use super::window::{Reach, Window};
 use crate::ack::AckReport;
+use crate::recovery::LaneId;
 use crate::reliability::Encoded;
 use bytes::Bytes;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Round trip before one is known (OP-38).
-const FIRST_RTT: Duration = Duration::from_millis(100);
 /// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 /// The plan is made anew after so many segments.
-const PLAN_SEGMENTS: u32 = 32;
+pub(super) const PLAN_SEGMENTS: u32 = 32;
 
 /// What the composition says.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +32,10 @@ pub(crate) struct RlcParameters {
 pub(crate) struct RlcEncoder {
     parameters: RlcParameters,
     window: Window,
-    pattern: LossPattern,
+    paths: Paths,
     last_sent: Option<Time>,
     /// From one segment to the next, smoothed.
     interval: Duration,
-    rtt: Duration,
     plan: Option<Plan>,
     /// Segments until the plan is made anew.
     plan_lasts: u32,
@@ -54,10 +52,9 @@ impl RlcEncoder {
         RlcEncoder {
             parameters,
             window: Window::default(),
-            pattern: LossPattern::default(),
+            paths: Paths::default(),
             last_sent: None,
             interval: FIRST_INTERVAL,
-            rtt: FIRST_RTT,
             plan: None,
             plan_lasts: 0,
             since: 0,
@@ -66,16 +63,22 @@ impl RlcEncoder {
         }
     }
 
-    /// The segment `number` is about to leave for the first time; without payload it is the FIN.
-    pub(crate) fn on_sent(&mut self, now: Time, number: u64, payload: Option<&Bytes>, rtt: Option<Duration>) {
-        self.rtt = rtt.unwrap_or(self.rtt);
-        self.pattern.begin(number);
+    /// The segment `number` is about to leave by `lane` for the first time; without payload it is the FIN.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Time,
+        number: u64,
+        payload: Option<&Bytes>,
+        lane: LaneId,
+        rtt: Option<Duration>,
+    ) {
+        self.paths.on_sent(number, lane, rtt);
         self.measure_interval(now);
         self.window
             .push(now, number, payload.cloned().unwrap_or_default());
         self.since = self.since.saturating_add(1);
         if self.plan_lasts == 0 {
-            (self.plan, self.plan_lasts) = (plan(&self.conditions()), PLAN_SEGMENTS);
+            (self.plan, self.plan_lasts) = (self.plan_anew(), PLAN_SEGMENTS);
         }
         self.plan_lasts -= 1;
         if payload.is_none() {
@@ -89,13 +92,25 @@ impl RlcEncoder {
 
     /// The peer reports what arrived.
     pub(crate) fn on_report(&mut self, report: &AckReport) {
-        self.pattern.on_report(report);
+        self.paths.on_report(report);
+    }
+
+    /// From now on packets leave by these lanes, with so long a round trip.
+    pub(crate) fn set_routes(&mut self, routes: &[(LaneId, Option<Duration>)]) {
+        if self.paths.set_routes(routes) {
+            self.plan_lasts = 0;
+        }
+    }
+
+    /// `lane` is that of another path from now on.
+    pub(crate) fn forget_lane(&mut self, lane: LaneId) {
+        self.paths.forget(lane);
     }
 
     /// Is something in time that leaves now to stand for a segment that left at `sent_at`?
     pub(crate) fn is_in_time(&self, now: Time, sent_at: Time) -> bool {
         let deadline = self.parameters.deadline;
-        deadline.is_none_or(|deadline| now.since(sent_at) + self.rtt / 2 <= deadline)
+        deadline.is_none_or(|deadline| now.since(sent_at) + self.paths.shortest_rtt() / 2 <= deadline)
     }
 
     /// When the oldest segment that was not combined has to be.
@@ -105,14 +120,19 @@ impl RlcEncoder {
             return None;
         }
         let sent_at = self.window.sent_at(self.covered_below)?;
-        Some(sent_at + self.conditions().slack()?.scaled(7, 8))
+        Some(sent_at + self.slack()?.scaled(7, 8))
     }
 
-    /// The next encoded packet to send.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<Encoded> {
+    /// The next encoded packet to send by `lane`.
+    pub(crate) fn poll(&mut self, now: Time, lane: LaneId) -> Option<Encoded> {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             self.encode_all(now);
         }
+        let next = self.ready.front()?;
+        if !self.paths.takes(lane, next, self.parameters.deadline) {
+            return None;
+        }
+        self.paths.on_encoded(lane);
         self.ready.pop_front()
     }
 
@@ -132,23 +152,26 @@ impl RlcEncoder {
         self.window.bytes() + ready
     }
 
-    fn conditions(&self) -> Conditions {
-        let RlcParameters {
-            most_percent,
-            deadline,
-            retransmits,
-        } = self.parameters;
-        // Nobody has said how long: then a reader waits as long as for a retransmission.
-        let unsaid = (!retransmits).then(|| self.rtt.scaled(3, 2));
-        Conditions {
-            loss: self.pattern.loss(),
-            burst: self.pattern.burst(),
-            rtt: self.rtt,
-            retransmits,
-            deadline: deadline.or(unsaid),
+    fn plan_anew(&self) -> Option<Plan> {
+        plan(&Conditions {
+            paths: &self.paths.conditions(self.parameters.deadline),
+            retransmits: self.parameters.retransmits,
+            deadline: self.of_use(),
             interval: self.interval,
-            most_percent,
-        }
+            most_percent: self.parameters.most_percent,
+        })
+    }
+
+    /// How long a segment is of use. Nobody has said how long: then a reader waits as long as for a retransmission.
+    fn of_use(&self) -> Option<Duration> {
+        let unsaid = || (!self.parameters.retransmits).then(|| self.paths.longest_rtt(None).scaled(3, 2));
+        self.parameters.deadline.or_else(unsaid)
+    }
+
+    /// For so long after a segment left something may leave that arrives in time, whichever path it takes.
+    fn slack(&self) -> Option<Duration> {
+        let longest = self.paths.longest_rtt(self.parameters.deadline);
+        Some(self.of_use()?.saturating_sub(longest / 2))
     }
 
     /// A pause is no distance of two segments.
@@ -156,9 +179,7 @@ impl RlcEncoder {
         let Some(last) = self.last_sent.replace(now) else {
             return;
         };
-        let gap = now
-            .since(last)
-            .min(self.conditions().slack().unwrap_or(Duration::MAX));
+        let gap = now.since(last).min(self.slack().unwrap_or(Duration::MAX));
         self.interval = self.interval.scaled(15, 16) + gap / 16;
     }
 
@@ -177,7 +198,7 @@ impl RlcEncoder {
     /// Combines what of `reach` is still of use.
     fn encode(&mut self, now: Time, reach: Reach) {
         self.since = 0;
-        if let Some(slack) = self.conditions().slack() {
+        if let Some(slack) = self.slack() {
             self.window
                 .forget_before(Time::from_nanos(now.as_nanos().saturating_sub(slack.as_nanos())));
         }
@@ -209,8 +230,14 @@ mod tests {
     /// Sends frame `number` at 20 ms each and returns what is encoded right behind it.
     fn frame(encoder: &mut RlcEncoder, number: u64, rtt: u64) -> Option<Vec<u64>> {
         let now = at(20 * number);
-        encoder.on_sent(now, number, Some(&Bytes::from_static(b"frame")), Some(ms(rtt)));
-        covered(encoder.poll(now))
+        encoder.on_sent(
+            now,
+            number,
+            Some(&Bytes::from_static(b"frame")),
+            LaneId::FIRST,
+            Some(ms(rtt)),
+        );
+        covered(encoder.poll(now, LaneId::FIRST))
     }
     fn covered(encoded: Option<Encoded>) -> Option<Vec<u64>> {
         encoded.map(|encoded| FecCode::Rlc.covered(encoded.first, encoded.range).collect())
@@ -248,7 +275,7 @@ mod tests {
         assert!((1..=100).all(|number| frame(&mut encoder, number, 60).is_none()));
         assert!(encoder.is_in_time(at(2000), at(1830)) && !encoder.is_in_time(at(2001), at(1830)));
         assert_eq!(encoder.deadline(), None);
-        encoder.on_sent(at(2020), 101, None, None);
+        encoder.on_sent(at(2020), 101, None, LaneId::FIRST, None);
         assert!(encoder.is_idle());
     }
 
@@ -260,8 +287,8 @@ mod tests {
             number += 1;
         }
         let due = encoder.deadline().expect("not combined");
-        assert!(due < at(20 * number) + ms(75) && encoder.poll(at(20 * number + 1)).is_none());
-        let last = covered(encoder.poll(due)).expect("something");
+        assert!(due < at(20 * number) + ms(75) && encoder.poll(at(20 * number + 1), LaneId::FIRST).is_none());
+        let last = covered(encoder.poll(due, LaneId::FIRST)).expect("something");
         assert_eq!(last.last(), Some(&number));
         assert_eq!(encoder.deadline(), None);
     }
@@ -273,8 +300,58 @@ mod tests {
             deadline: None,
             ..VOICE
         });
-        encoder.on_sent(at(0), 7, None, None);
-        assert_eq!(covered(encoder.poll(at(0))), Some(vec![7]));
+        encoder.on_sent(at(0), 7, None, LaneId::FIRST, None);
+        assert_eq!(covered(encoder.poll(at(0), LaneId::FIRST)), Some(vec![7]));
         assert!(encoder.is_idle());
+    }
+
+    /// Frames leave by two paths in turn; returns by which each encoded packet of `numbers` leaves.
+    fn over_two(
+        encoder: &mut RlcEncoder,
+        numbers: std::ops::Range<u64>,
+        lost: impl Fn(u64) -> bool,
+    ) -> Vec<usize> {
+        let lanes = [LaneId::FIRST, LaneId::nth(1)];
+        let mut taken = Vec::new();
+        for number in numbers {
+            let (now, lane) = (at(20 * number), lanes[(number % 2) as usize]);
+            let frame = Bytes::from_static(b"frame");
+            encoder.on_sent(now, number, Some(&frame), lane, Some(ms(250)));
+            while let Some(index) = (0..2).find(|index| encoder.poll(now, lanes[*index]).is_some()) {
+                taken.push(index);
+            }
+            if !lost(number) {
+                let mut report = AckReport::pointer(1);
+                report.received.push(number..number + 1);
+                encoder.on_report(&report);
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn over_two_paths_encoded_packets_leave_by_both_in_turn_and_by_one_when_that_is_left() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        let routes = [LaneId::FIRST, LaneId::nth(1)].map(|lane| (lane, Some(ms(250))));
+        encoder.set_routes(&routes);
+        let lost = |number| number % 20 < 2;
+        over_two(&mut encoder, 1..200, lost);
+        let taken = over_two(&mut encoder, 200..240, lost);
+        assert_eq!(taken.len(), 20);
+        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "{taken:?}");
+        encoder.set_routes(&routes[..1]);
+        let taken = over_two(&mut encoder, 240..280, lost);
+        assert!(
+            taken.len() >= 20 && taken.iter().all(|index| *index == 0),
+            "{taken:?}"
+        );
+    }
+
+    /// It shows only when a later frame of the path that lost it arrives, and leaves again by the faster one.
+    #[test]
+    fn a_retransmission_by_the_faster_path_is_in_time() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        encoder.set_routes(&[(LaneId::FIRST, Some(ms(250))), (LaneId::nth(1), Some(ms(100)))]);
+        assert!(encoder.is_in_time(at(2000), at(1850)) && !encoder.is_in_time(at(2001), at(1850)));
     }
 }

@@ -7,13 +7,16 @@
 //! | `window` | the sender's segments, combined |
 //! | `encoder` | when an encoded packet leaves |
 //! | `code_rate` | how many leave, and what they combine |
-//! | `pattern` | how segments are lost |
+//! | `pattern`, `chain` | how segments are lost, as measured and as a model |
+//! | `paths` | what each path loses, and by which an encoded packet leaves |
 //! | `decoder` | the receiver's equations, solved |
 
+mod chain;
 mod code_rate;
 mod combination;
 mod decoder;
 mod encoder;
+mod paths;
 mod pattern;
 #[cfg(test)]
 mod tests;

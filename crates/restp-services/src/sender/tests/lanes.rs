@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::recovery::LaneId;
+use crate::reliability::Uncarried;
 use restp_base::random::Stream;
 use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
@@ -510,4 +511,40 @@ fn only_what_was_dropped_is_found_lost_whatever_the_delays() {
             "seed {seed}: {dropped} dropped, {counters:?}"
         );
     }
+}
+
+/// All that it carries is rebuilt from what the other one brings: the silence is its own, and goes on while that is so.
+#[test]
+fn a_lane_whose_segments_are_rebuilt_is_silent_since_the_first_of_them() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    let mut uncarried = Uncarried::default();
+    let silence = |story: &mut Story, lane| {
+        let unanswered = story.sender.on(lane, |sender| sender.unanswered(None));
+        unanswered.map(|unanswered| unanswered.since)
+    };
+    for number in [1, 3, 5] {
+        story.at(100 * number).write(1);
+        assert_eq!(story.send(), [number]);
+        story.write(1);
+        assert_eq!(send_on(&mut story, second), [number + 1]);
+        uncarried.insert(number);
+        let report = AckReport {
+            uncarried,
+            ..AckReport::pointer(number + 2)
+        };
+        story
+            .at(100 * number + 50)
+            .hear(&report, |_| ())
+            .expect("possible");
+        assert_eq!(silence(&mut story, LaneId::FIRST), Some(at(100)), "{number}");
+        assert_eq!(silence(&mut story, second), None);
+    }
+    story.at(600).write(1);
+    assert_eq!(story.send(), [7]);
+    let report = AckReport {
+        uncarried,
+        ..AckReport::pointer(8)
+    };
+    story.at(650).hear(&report, |_| ()).expect("possible");
+    assert_eq!(silence(&mut story, LaneId::FIRST), None, "it answers");
 }

@@ -71,7 +71,7 @@ pub(in super::super) const OWN: &[Row] = &[
         "redundancy for several paths",
         "video",
         &[("paths", "hot-standby"), ("numbering", "shared")],
-        &["partial-paths-have-no-code"],
+        &[],
     ),
     (
         "holes skipped over several paths that nothing is repeated on",

@@ -2,6 +2,7 @@
 //! of SMT that tell packets missing within a path from packets that other paths have overtaken.
 
 use super::*;
+use crate::reliability::Uncarried;
 
 /// Segments of 1000 bytes leave one per millisecond, each by the lane given.
 fn sent(first: u64, lanes: &[usize]) -> (Scoreboard, [LaneId; 2]) {
@@ -208,4 +209,100 @@ fn that_a_number_is_missing_is_told_by_its_own_lane_alone() {
         "its age tells, where it left last"
     );
     assert_eq!(told(&mut board, 1, 10..13), None);
+}
+
+/// The path that carried it brought nothing: no news, no round trip, nothing that overtakes, and nothing that waits any more.
+#[test]
+fn what_the_peer_has_rebuilt_or_given_up_is_no_news_of_the_lane_that_lost_it() {
+    let (mut board, ids) = sent(1, &[0, 1, 0, 1]);
+    let mut uncarried = Uncarried::default();
+    [1, 3].into_iter().for_each(|number| uncarried.insert(number));
+    let report = AckReport {
+        uncarried,
+        received: smallvec![3..5],
+        ..AckReport::pointer(2)
+    };
+    let all = board.acknowledge(at(50), &report).unwrap();
+    assert_eq!(
+        (all.delivered, all.rtt),
+        (1, Some(Duration::from_millis(47))),
+        "4 alone"
+    );
+    let [first, second] = ids.map(|id| board.lane(id).news());
+    assert_eq!(
+        (first.delivered, first.uncarried, first.uncarried_since),
+        (0, 2, Some(at(0)))
+    );
+    assert_eq!(
+        (second.delivered, second.uncarried, second.uncarried_since),
+        (1, 0, None)
+    );
+    board.take_in_hand(ids[0]);
+    assert!(!board.feedback_in_hand(&all).is_progress());
+    assert_eq!((board.in_flight(), board.head()), (0, 5));
+    board.take_in_hand(ids[1]);
+    assert_eq!((board.in_flight(), board.head()), (1, 2));
+    let again = board.acknowledge(at(60), &report).unwrap();
+    assert_eq!(
+        (again.delivered, board.lane(ids[0]).news().uncarried),
+        (0, 0),
+        "told once"
+    );
+    let all = board
+        .acknowledge(
+            at(70),
+            &AckReport {
+                uncarried,
+                ..AckReport::pointer(5)
+            },
+        )
+        .unwrap();
+    assert_eq!((all.advanced, all.delivered), (3, 1));
+}
+
+/// A peer may say anything of what it has rebuilt: what was never sent is not believed, and what has arrived stays arrived.
+#[test]
+fn only_what_is_outstanding_can_have_been_rebuilt() {
+    let (mut board, ids) = sent(1, &[0, 1, 0, 1]);
+    let told = |number: u64| {
+        let mut uncarried = Uncarried::default();
+        uncarried.insert(number);
+        AckReport {
+            uncarried,
+            ..AckReport::pointer(2)
+        }
+    };
+    for number in [0, 1, 5, 400] {
+        board.acknowledge(at(50), &told(number)).unwrap();
+        assert!(
+            ids.iter().all(|id| board.lane(*id).news().uncarried == 0),
+            "{number}"
+        );
+    }
+    board.give_up(3);
+    board.acknowledge(at(50), &told(3)).unwrap();
+    assert_eq!((board.outstanding_bytes(), board.is_arrived(3)), (3000, true));
+}
+
+/// What left before something that has come says nothing of how long the lane has been silent.
+#[test]
+fn a_lane_is_silent_since_what_left_after_its_last_arrival() {
+    let (mut board, ids) = sent(1, &[0, 0, 0, 1]);
+    let told = |number: u64, received: &[Range<u64>]| {
+        let mut uncarried = Uncarried::default();
+        uncarried.insert(number);
+        AckReport {
+            uncarried,
+            received: received.iter().cloned().collect(),
+            ..AckReport::pointer(1)
+        }
+    };
+    let since = |board: &Scoreboard| board.lane(ids[0]).news().uncarried_since;
+    let mut second = AckReport::pointer(1);
+    second.received.push(2..3);
+    board.acknowledge(at(50), &second).unwrap();
+    board.acknowledge(at(60), &told(1, &[2..3])).unwrap();
+    assert_eq!(since(&board), None, "2 has come");
+    board.acknowledge(at(70), &told(3, &[2..3])).unwrap();
+    assert_eq!(since(&board), Some(at(2)));
 }
