@@ -113,10 +113,10 @@ impl RlcEncoder {
         deadline.is_none_or(|deadline| now.since(sent_at) + self.paths.shortest_rtt() / 2 <= deadline)
     }
 
-    /// When the oldest segment that was not combined has to be.
+    /// When the oldest segment that was not combined has to be, where a path takes what combines it.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.plan?;
-        if self.covered_below >= self.window.next() {
+        if self.covered_below >= self.window.next() || self.paths.are_shut() {
             return None;
         }
         let sent_at = self.window.sent_at(self.covered_below)?;

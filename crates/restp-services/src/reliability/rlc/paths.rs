@@ -24,8 +24,8 @@ const SHARED: usize = PLAN_SEGMENTS as usize;
 pub(super) struct Paths {
     /// By their lanes.
     all: Vec<PathRecord>,
-    /// Those that packets leave by now; none: by the only one.
-    routes: SmallVec<[LaneId; 4]>,
+    /// Those that packets leave by now, where there are several.
+    routes: Option<SmallVec<[LaneId; 4]>>,
     /// By which the last segments left, of numbers that follow one another.
     carriers: VecDeque<LaneId>,
     /// The number after the last of them.
@@ -78,11 +78,16 @@ impl Paths {
             path.rtt = rtt.unwrap_or(path.rtt);
         }
         let lanes = || routes.iter().map(|(lane, _)| *lane);
-        let is_new = !self.routes.iter().copied().eq(lanes());
-        if is_new {
-            self.routes = lanes().collect();
+        let is_new = !self.routes.iter().flatten().copied().eq(lanes());
+        if is_new || self.routes.is_none() {
+            self.routes = Some(lanes().collect());
         }
         is_new
+    }
+
+    /// Does no path take anything now?
+    pub(super) fn are_shut(&self) -> bool {
+        self.routes.as_ref().is_some_and(SmallVec::is_empty)
     }
 
     /// `lane` is that of another path from now on.
@@ -113,7 +118,7 @@ impl Paths {
 
     /// Does `encoded` leave by `lane`? Of paths that carried as much of it the one takes it that took none for longest.
     pub(super) fn takes(&self, lane: LaneId, encoded: &Encoded, deadline: Option<Duration>) -> bool {
-        if self.routes.len() < 2 {
+        if self.routes.is_none() {
             return true;
         }
         let oldest = self.next - self.carriers.len() as u64;
@@ -157,11 +162,8 @@ impl Paths {
     }
 
     fn lanes(&self) -> SmallVec<[LaneId; 4]> {
-        if self.routes.is_empty() {
-            (0..self.all.len()).map(LaneId::nth).collect()
-        } else {
-            self.routes.clone()
-        }
+        let known = || (0..self.all.len()).map(LaneId::nth).collect();
+        self.routes.clone().unwrap_or_else(known)
     }
 
     /// Of a lane that was named before.
@@ -190,6 +192,7 @@ mod tests {
     /// Segments from 1 on left by these lanes, and packets leave by `routes` now.
     fn paths(carriers: &[usize], routes: &[(usize, Duration)]) -> Paths {
         let mut paths = Paths::default();
+        assert!(!paths.are_shut(), "there is one path");
         let routes: Vec<_> = routes
             .iter()
             .map(|(index, rtt)| (lane(*index), Some(*rtt)))
@@ -251,12 +254,17 @@ mod tests {
     }
 
     #[test]
-    fn one_path_takes_all_and_so_does_the_last_that_is_left() {
-        let mut paths = paths(&[0, 0], &[]);
-        assert_eq!(taken(&paths, &encoded(1, 2)), [0, 1, 2]);
-        assert!(paths.set_routes(&[(lane(0), None)]) && !paths.set_routes(&[(lane(0), None)]));
-        assert_eq!(taken(&paths, &encoded(1, 2)), [0, 1, 2]);
+    fn the_only_path_takes_all_and_where_no_path_works_none_does() {
+        let mut alone = Paths::default();
+        (1..3).for_each(|number| alone.on_sent(number, lane(0), None));
+        assert_eq!(taken(&alone, &encoded(1, 2)), [0, 1, 2], "nobody else asks");
+        let mut paths = paths(&[0, 0], &both());
+        assert!(paths.set_routes(&[(lane(1), None)]) && !paths.set_routes(&[(lane(1), None)]));
+        assert_eq!(taken(&paths, &encoded(1, 2)), [1]);
         assert_eq!(paths.conditions(DEADLINE).len(), 1);
+        assert!(!paths.are_shut());
+        paths.set_routes(&[]);
+        assert!(paths.are_shut() && taken(&paths, &encoded(1, 2)).is_empty());
     }
 
     #[test]
