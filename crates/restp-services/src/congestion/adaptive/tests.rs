@@ -17,6 +17,8 @@ struct Life {
     others: u64,
     /// Round trips are longer by so much, or shorter, one after the other.
     varies: Duration,
+    /// The path has become longer by so much.
+    longer: Duration,
 }
 
 impl Life {
@@ -27,6 +29,7 @@ impl Life {
             delivered: 0,
             others: 0,
             varies: Duration::ZERO,
+            longer: Duration::ZERO,
         }
     }
 
@@ -75,7 +78,8 @@ impl Life {
     /// How long a round trip takes on average with what is under way.
     fn rtt(&self) -> Duration {
         let under_way = self.control.window + self.others;
-        BASE.scaled(under_way, HOLDS).max(BASE + self.varies)
+        BASE.scaled(under_way, HOLDS)
+            .max(BASE + self.longer + self.varies)
     }
 
     /// What is in flight is acknowledged, ten segments at a time.
@@ -150,6 +154,21 @@ fn round_trips_that_vary_are_no_queue() {
     }
     assert_eq!(life.control.mode, Mode::Alone);
     assert!(life.rtt() <= BASE + varies * 2);
+}
+
+/// Another route, or a way back on which an acknowledgement takes its time: who took that for a queue would share with nobody.
+#[test]
+fn a_path_that_becomes_longer_is_no_queue() {
+    for percent in [6, 30, 200] {
+        let mut life = Life::alone();
+        life.longer = BASE * percent / 100;
+        for _ in 0..100 {
+            life.round();
+            assert_eq!(life.control.mode, Mode::Alone, "{percent} % longer");
+        }
+        let (window, holds) = (life.control.window, HOLDS + HOLDS * percent / 100);
+        assert!(window >= holds, "{percent} % longer: {window}");
+    }
 }
 
 #[test]
