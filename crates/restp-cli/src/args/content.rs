@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 pub const PUBLISH: &str = "\
 Examples:
-  restp publish video.mkv                       prints \"ticket: restpc2-...\", and serves until Ctrl-C
+  restp publish video.mkv                       prints \"ticket: restpc2-...\", serves until Ctrl-C
   restp publish photos report.pdf               folders and files as one
   restp publish video.mkv --listen 4000 --per-source 20Mbit/s
                                                 at port 4000; nobody gets more than 20 Mbit/s
 
-Whoever has the ticket can fetch it, from here or from a cache. It is not encrypted. The ticket names the
+Whoever has the ticket can fetch it, from here or from a cache. It is not encrypted. The ticket names the \
 content by its digest and this host by its key, which is that of `restp keygen`: nothing else passes for it.";
 
 #[derive(Debug, Args)]
@@ -41,8 +41,8 @@ Examples:
                                                 from a cache and the publisher at once
   restp fetch restpc2-... --dir inbox --json    the result for a program
 
-Every chunk is held against its digest when it comes. A source that sends something else is named, and asked no
-more; the others go on. After an interruption the same command goes on with what has come. Files appear under
+Every chunk is held against its digest when it comes. A source that sends something else is named, and asked no \
+more; the others go on. After an interruption the same command goes on with what has come. Files appear under \
 their names only when everything is there.";
 
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ Examples:
   restp cache --size 50GiB --upstream 192.0.2.1 --upstream 198.51.100.1:4000
                                                 two above; each is asked for what the other has not
 
-Then: restp fetch TICKET --from THIS-HOST. Nobody has to trust a cache: what it sends is held against the digests
+Then: restp fetch TICKET --from THIS-HOST. Nobody has to trust a cache: what it sends is held against the digests \
 in the ticket.";
 
 #[derive(Debug, Args)]

@@ -185,7 +185,7 @@ impl Adaptive {
             self.trips.on_sample(view.now, rtt, view.smoothed_rtt);
         }
         self.batch.update(bytes);
-        let segments = bytes / self.segment;
+        let segments = bytes as f64 / self.segment as f64; // a message may be a part of one
         self.damage.on_delivered(segments);
         self.doubt.on_delivered(segments);
         match self.mode {

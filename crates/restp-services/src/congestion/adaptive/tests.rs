@@ -270,6 +270,23 @@ fn damage_that_follows_counts_as_congestion() {
     assert_eq!(life.control.mode, Mode::Competing);
 }
 
+/// Where each acknowledgement covers one message smaller than a segment nothing was delivered, and all of it damaged.
+#[test]
+fn what_is_smaller_than_a_segment_is_delivered_too() {
+    let mut life = Life::alone();
+    for _ in 0..20 {
+        for _ in 0..2_000 {
+            life.tell(&CongestionEvent::Acked {
+                bytes: SEGMENT - 1,
+                rtt: None,
+                rate: None,
+            });
+        }
+        life.tell(&CongestionEvent::Corrupted { bytes: SEGMENT });
+    }
+    assert!(!life.control.damage.starves(100, BASE));
+}
+
 /// A flow that tests whether damage follows.
 fn testing() -> Life {
     let mut life = Life::alone();
