@@ -455,3 +455,6 @@ impl Flow for Sctp {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::network::*;
 use bytes::Bytes;
-use restp_base::flow::{CloseReason, Flow};
+use restp_base::flow::{CloseReason, Flow, FlowId};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
 use restp_rivals::sctp::chunk::{Cause, Chunk, Data, Fragment, Init, Sack};
@@ -259,6 +259,25 @@ fn a_server_that_calls_every_cookie_too_old_is_given_up() {
     }
     assert_eq!(net.closed(OPENER), Some(&CloseReason::Refused));
     assert_eq!(net.count(|seen| matches!(seen.chunk(), Chunk::Init(_))), 3);
+}
+
+/// Neither the tag nor what was to be told about it: the next answer has others.
+#[test]
+fn nothing_is_left_of_the_answer_whose_cookie_was_too_old() {
+    for aborts in [false, true] {
+        let mut net = answered(&[], |init| init.unrecognized.push(parameter()));
+        let answer = net.seen(|chunk| matches!(chunk, Chunk::InitAck(_)));
+        net.says(OPENER);
+        net.hears(OPENER, &answer, [Chunk::Error(smallvec![Cause::stale_cookie(1)])]);
+        if aborts {
+            net.hosts[OPENER].abort(net.now, FlowId(0));
+            assert_eq!(net.says(OPENER), []);
+            continue;
+        }
+        net.run_for(ms(100));
+        assert!(net.accepted().is_some());
+        assert_eq!(net.count(|seen| matches!(seen.chunk(), Chunk::Error(_))), 0);
+    }
 }
 
 /// A cookie that was changed is nobody's, and says nothing of its maker.

@@ -3,7 +3,7 @@
 
 use super::network::*;
 use restp_base::flow::{CloseReason, Flow, FlowId};
-use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::machine::{Event, Machine};
 use restp_base::time::Duration;
 use restp_rivals::sctp::chunk::{Cause, Chunk, Init};
 use restp_rivals::sctp::wire::Packet;
@@ -11,7 +11,7 @@ use restp_rivals::sctp::{Sctp, SctpConfig};
 use smallvec::smallvec;
 use std::net::IpAddr;
 
-fn an_init(tag: u32) -> Init {
+pub fn an_init(tag: u32) -> Init {
     Init {
         tag,
         window: 50_000,
@@ -33,7 +33,7 @@ fn asks(net: &mut Net, host: usize, like: &Packet, init: Init) -> Packet {
 }
 
 /// The INIT ACK in a packet.
-fn offer(answer: &Packet) -> Init {
+pub fn offer(answer: &Packet) -> Init {
     match &answer.chunks[..] {
         [Chunk::InitAck(init)] => init.clone(),
         other => panic!("{other:?}"),
@@ -325,53 +325,69 @@ fn a_host_without_room_keeps_what_it_has() {
     assert_eq!(net.hosts[SERVER].held(), 1);
 }
 
-/// RFC 9260 §5.4: an association that only says that an address is its peer's has no part in what comes from there.
+/// RFC 9260 §5.2.4 (3): but for the one that opened the association, a cookie that is too old means nothing.
 #[test]
-fn whoever_names_the_address_of_another_has_no_part_in_its_set_up() {
-    let (net, packet) = standing();
-    let from = |host: u8| {
-        let mut path = Net::path(0).reversed();
-        path.remote = ([10, 0, 0, host], 0).into();
-        path
-    };
-    let init = net.log[0].packet.clone();
-    let mut host = Sctp::new(SctpConfig {
-        listen: Some(PORT),
-        first_tsn: Some(FIRST_TSN),
-        ..SctpConfig::new(sctp(&[]))
+fn a_cookie_beside_an_association_may_be_late_only_if_it_is_its_own() {
+    let (mut net, packet) = standing();
+    let own = net.seen(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+    let restart = asks(&mut net, SERVER, &packet, an_init(77));
+    net.now += Duration::from_secs(61);
+    net.hears(SERVER, &own, own.chunks.clone());
+    assert_eq!(net.says(SERVER)[0].chunks[..], [Chunk::CookieAck]);
+    echoes(&mut net, SERVER, &packet, &restart);
+    assert!(is_called_stale(&net.says(SERVER)));
+    assert_eq!(net.closed(SERVER), None);
+    // The same of one for which both ends have opened at once.
+    let (mut net, _, like) = opening();
+    let answer = asks(&mut net, OPENER, &like, an_init(77));
+    net.now += Duration::from_secs(61);
+    echoes(&mut net, OPENER, &like, &answer);
+    assert!(is_called_stale(&net.says(OPENER)));
+    assert_eq!(net.events[OPENER], []);
+}
+
+fn is_called_stale(said: &[Packet]) -> bool {
+    let causes = said.iter().flat_map(|packet| &packet.chunks);
+    let mut causes = causes.filter_map(|chunk| match chunk {
+        Chunk::Error(causes) => Some(&causes[0]),
+        _ => None,
     });
-    let mut hear = |like: &Packet, chunk: Chunk, path| {
-        let packet = Packet {
-            chunks: smallvec![chunk],
-            ..like.clone()
-        };
-        let mut heard = datagram(&packet, path);
-        host.handle(net.now, Input::Datagram(&mut heard));
-        let mut out = Datagram::empty();
-        let mut said = Vec::new();
-        while host.poll_transmit(net.now, &mut out) {
-            said.push(Packet::parse(&mut out).expect("a packet"));
-        }
-        let events: Vec<_> = std::iter::from_fn(|| host.poll_event()).collect();
-        (said, events)
+    causes.any(|cause| cause.code == Cause::STALE_COOKIE)
+}
+
+/// No row of the table: another tag of ours, and the peer's as it was, which nobody who has started again has.
+#[test]
+fn a_peer_that_has_started_again_has_another_tag() {
+    let (mut net, packet) = standing();
+    let Chunk::Init(before) = &net.log[0].packet.chunks[0] else {
+        panic!("{:?}", net.log[0])
     };
-    // Somebody at .66 says that it is at .1 as well, and sends something in the name of .1.
-    let mut claims = an_init(66);
-    claims.addresses = smallvec![IpAddr::from([10, 0, 0, 1])];
-    for (init_chunk, path) in [(claims, from(66)), (an_init(77), from(1))] {
-        let (said, _) = hear(&init, Chunk::Init(init_chunk), path);
-        let offered = offer(&said[0]);
-        let mut echo = packet.clone();
-        echo.header.tag = offered.tag;
-        let cookie = offered.cookie.expect("INIT ACK has one");
-        let (said, events) = hear(&echo, Chunk::CookieEcho(cookie), path);
-        assert_eq!(said[0].chunks[..], [Chunk::CookieAck]);
-        assert!(
-            matches!(events[..], [Event::Accepted(_)]),
-            "none is closed: {events:?}"
-        );
-        hear(&echo, Chunk::Heartbeat(noise(8).into()), from(1));
-    }
+    let tag = before.tag;
+    let answer = asks(&mut net, SERVER, &packet, an_init(tag));
+    echoes(&mut net, SERVER, &packet, &answer);
+    assert_eq!(net.says(SERVER), []);
+    net.run_for(ms(50));
+    assert_eq!(net.closed(SERVER), None);
+    assert_eq!(flows(&net, SERVER).len(), 1);
+}
+
+/// Row B once the association stands: what leaves from then on has the tag that the cookie names.
+#[test]
+fn a_cookie_that_comes_after_ours_was_acknowledged_changes_the_tag_of_the_peer() {
+    let (mut net, flow, like) = opening();
+    net.hears(OPENER, &like, like.chunks.clone());
+    net.says(OPENER);
+    let answer = asks(&mut net, OPENER, &like, an_init(77));
+    net.hears(OPENER, &like, [Chunk::CookieAck]);
+    net.run_for(ms(1));
+    assert_eq!(net.events[OPENER], [Event::Connected(flow)]);
+    echoes(&mut net, OPENER, &like, &answer);
+    let said = net.says(OPENER);
+    assert_eq!(
+        (said[0].header.tag, &said[0].chunks[..]),
+        (77, &[Chunk::CookieAck][..])
+    );
+    assert_eq!(net.events[OPENER].len(), 1, "it stands already");
 }
 
 /// All packets of set-ups that were ever seen, in any order, again and again.
