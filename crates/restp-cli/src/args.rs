@@ -7,7 +7,7 @@ mod rule;
 mod shown;
 
 use content::{CACHE, FETCH, PUBLISH};
-pub use content::{Cache, Fetch, Publish};
+pub use content::{Cache, ContentArgs, Fetch, Publish};
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
 use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};
@@ -125,6 +125,7 @@ Examples:
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
   restp recv --dotfiles                         folders such as of git, with .git in them
   restp recv --open                             from everybody, also without the ticket
+  restp recv --publish video.mkv                and lets others fetch a file, at the same port
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
                                                 two paths: the sender uses both
 

@@ -99,3 +99,20 @@ pub struct Cache {
     #[arg(long, value_name = "RATE")]
     pub per_source: Option<String>,
 }
+
+/// Content at the port of a host that does something else as well.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ContentArgs {
+    /// Publish this as well, at the same port, as `restp publish` does: who has the ticket of it can fetch it, unencrypted; may be repeated
+    #[arg(long, value_name = "FILE-or-DIR")]
+    pub publish: Vec<PathBuf>,
+    /// Be a cache as well, at the same port, as `restp cache` is, with its store in this folder
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Of a cache: most bytes on disk [default: 10GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_size: Option<String>,
+    /// Of a cache: who is asked for what is not there, as HOST, HOST:PORT or PORT; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub upstream: Vec<String>,
+}

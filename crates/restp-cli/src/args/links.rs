@@ -1,5 +1,6 @@
 //! What commands share that reach another host or are reached, pipes and forwards.
 
+use super::content::ContentArgs;
 use super::rule::{Listen, Rule};
 use super::{CompositionArgs, MonitorArgs, SealArgs};
 use crate::tunnel::{Subnet, device_name};
@@ -28,6 +29,8 @@ pub struct HostArgs {
     /// Be reached through this relay as well, where nobody can reach this host directly: HOST or HOST:PORT of a `restp relay`; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub relay: Vec<String>,
+    #[command(flatten)]
+    pub content: ContentArgs,
     /// Show the ticket as a QR code as well, on standard error
     #[arg(long)]
     pub qr: bool,
@@ -55,7 +58,7 @@ At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and 
 pub struct Serve {
     #[command(flatten)]
     pub host: HostArgs,
-    /// File of what options say: listen, allow, keys, key, open, relay, metrics, timeout, max-connections, profile, set; options stand on top of it
+    /// File of what options say: listen, allow, keys, key, open, relay, publish, cache, cache-size, upstream, metrics, timeout, max-connections, profile, set; options stand on top of it
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     /// Connections at once; once half of them are taken no client gets more than an eighth [default: 512]
