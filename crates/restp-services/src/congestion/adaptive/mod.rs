@@ -49,8 +49,8 @@ const HELD_BACK_DIVISOR: u64 = 8;
 /// Rounds after Startup in which losses are of what it had sent.
 const AFTERMATH_ROUNDS: u64 = 3;
 /// Acknowledgements per flight beside somebody else: what fewer release at a time finds a full queue more often than a segment of
-/// a flow that has one acknowledgement for two. Flights of up to 256 segments have as many as that.
-const CLOCKED_ANSWERS: u64 = 64;
+/// a flow that has one acknowledgement for two.
+const CLOCKED_ANSWERS: u64 = 32;
 /// How long the most delivered is remembered, at least.
 const MOST_LIFE: Duration = Duration::from_secs(10);
 

@@ -347,7 +347,7 @@ fn whether_that_neighbour_is_still_there_is_asked_as_late_as_of_another() {
 #[test]
 fn beside_others_more_acknowledgements_are_wanted() {
     assert_eq!(Life::alone().control.answers(), 0);
-    assert_eq!(Life::competing().control.answers(), 64);
+    assert_eq!(Life::competing().control.answers(), 32);
 }
 
 #[test]
