@@ -107,6 +107,9 @@ impl Socket {
         let _ = raw.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
         let _ = raw.set_send_buffer_size(SOCKET_BUFFER_BYTES);
         raw.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            raw.set_only_v6(true)?; // IPv4 has a socket of its own, which may be at the same port
+        }
         Ok(raw)
     }
 
