@@ -180,6 +180,11 @@ def summary(found: dict[str, dict[str, float]]) -> str:
     )
 
 
+def span(rows: list[list[str]], column: int) -> str:
+    values = [float(row[column]) for row in rows]
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
 def page(found: dict[str, dict], names: list[str], revision: str, runs: int) -> str:
     as_it_is = found[""]
     rows = []
@@ -210,6 +215,7 @@ def page(found: dict[str, dict], names: list[str], revision: str, runs: int) -> 
             "",
             f"As it is: mean regret {mean(regret.values()):.1f} %, worst {max(regret.values()):.0f} %; mean harm "
             f"{mean(harm.values()):.1f} %, worst {max(harm.values()):.0f} %.",
+            f"Of all rows: mean regret {span(rows, 1)} %, mean harm {span(rows, 4)} %.",
             f"{runs} seeds for each environment, revision {revision}.",
             "",
             table(heads, rows),
