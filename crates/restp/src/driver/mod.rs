@@ -315,7 +315,7 @@ impl Future for Driver {
 }
 
 impl Drop for Driver {
-    /// Also when the runtime shuts down or a machine panicked: nobody waits for ever.
+    /// Also when the runtime shuts down or a machine panicked: whoever waits is woken.
     fn drop(&mut self) {
         self.seats().for_each(|seat| seat.machine.stop(self.work.stats));
     }

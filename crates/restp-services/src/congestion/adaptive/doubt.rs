@@ -4,7 +4,7 @@
 /// A test adds up what is likelier (Wald 1945): a fifth of the losses that were expected, or all of them. Then a loss weighs twice what an
 /// expected one does. It believes in corruption with the fourth that nothing speaks against, where it is wrong in one of 25 cases and tests
 /// again; in the contrary, which costs more, where it would be wrong in one of 1,300 if the share that is damaged was known exactly, and
-/// is in one of some hundred.
+/// is in one of 70 to 750.
 const LOSS_WEIGHS: f64 = 2.0;
 const CORRUPTION: f64 = 4.0;
 const CONGESTION: f64 = -9.0;

@@ -353,6 +353,7 @@ impl Adaptive {
     /// The path is full: what it holds stays in flight.
     fn settle(&mut self, held: u64) {
         self.doubt.forget();
+        self.trips.begin_rounds();
         self.mode = Mode::Alone;
         self.alone = Alone::default();
         self.window = self.bounded(held.min(self.window));

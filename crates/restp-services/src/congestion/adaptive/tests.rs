@@ -171,6 +171,19 @@ fn a_path_that_becomes_longer_is_no_queue() {
     }
 }
 
+/// A queue as long as it was before the window was cut for another reason is not compared with that one.
+#[test]
+fn rounds_before_a_cut_say_nothing_of_those_after_it() {
+    let mut life = Life::alone();
+    let (own, freed) = (4 * SEGMENT, Duration::from_millis(4));
+    let round = |control: &mut Adaptive, window| control.trips.on_round(window, BASE, own, freed);
+    for _ in 0..5 {
+        assert!(!round(&mut life.control, HOLDS));
+    }
+    life.control.settle(HOLDS / 2);
+    assert!(!round(&mut life.control, HOLDS / 2));
+}
+
 #[test]
 fn alone_it_keeps_the_path_full_and_a_few_segments_in_the_queue() {
     let mut life = Life::alone();

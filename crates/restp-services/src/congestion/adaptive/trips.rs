@@ -37,25 +37,25 @@ impl Trips {
         self.standing
             .on_sample(now, Reverse(rtt), smoothed.unwrap_or(rtt) / 4);
     }
+
     /// A round with a `window` of so many bytes has ended with this `queue`. A queue is shorter by `freed` for each `step` of bytes that are
     /// not sent. True when this one is not, and so is none: the path has become longer, and what was known of it is forgotten.
     pub fn on_round(&mut self, window: u64, queue: Duration, step: u64, freed: Duration) -> bool {
         let shortest = self.shortest().unwrap_or_default();
         let like = (freed / LIKE_DIVISOR).max(shortest / NOISE_DIVISOR);
-        match &mut self.level {
-            Some(level)
-                if queue > freed && queue.max(level.queue).saturating_sub(queue.min(level.queue)) <= like =>
-            {
-                level.rounds += 1
-            }
-            _ => {
-                self.level = (queue > freed).then_some(Level {
-                    queue,
-                    window,
-                    rounds: 0,
-                })
-            }
-        }
+        let is_like = |level: &Level| queue <= level.queue + like && level.queue <= queue + like;
+        self.level = match self.level.filter(is_like) {
+            _ if queue <= freed => None,
+            Some(level) => Some(Level {
+                rounds: level.rounds + 1,
+                ..level
+            }),
+            None => Some(Level {
+                queue,
+                window,
+                rounds: 0,
+            }),
+        };
         let is_longer = self
             .level
             .is_some_and(|level| level.rounds >= LONGER_ROUNDS && window + step <= level.window);
@@ -64,6 +64,12 @@ impl Trips {
         }
         is_longer
     }
+
+    /// What is sent changes for another reason: rounds before and after are not compared.
+    pub fn begin_rounds(&mut self) {
+        self.level = None;
+    }
+
     pub fn shortest(&self) -> Option<Duration> {
         self.shortest.get().map(|Reverse(rtt)| rtt)
     }
