@@ -7,7 +7,7 @@ mod rule;
 mod shown;
 
 use content::{CACHE, FETCH, PUBLISH};
-pub use content::{Cache, ContentArgs, Fetch, Publish};
+pub use content::{CACHE_SIZE, Cache, ContentArgs, Fetch, Publish};
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
 use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};

@@ -3,6 +3,9 @@
 use clap::Args;
 use std::path::PathBuf;
 
+/// Bytes of a store where nobody says otherwise.
+pub const CACHE_SIZE: &str = "10GiB";
+
 pub const PUBLISH: &str = "\
 Examples:
   restp publish video.mkv                       prints \"ticket: restpc2-...\", serves until Ctrl-C
@@ -83,7 +86,7 @@ in the ticket.";
 #[derive(Debug, Args)]
 pub struct Cache {
     /// Most bytes on disk; what was used least recently goes first. A store needs about 20 MB of memory for each GB
-    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    #[arg(long, value_name = "SIZE", default_value = CACHE_SIZE)]
     pub size: String,
     /// Folder of the store; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "restp-cache")]

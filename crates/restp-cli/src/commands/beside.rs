@@ -3,16 +3,13 @@
 use super::cache;
 use super::node;
 use super::publish::{self, Invitation, Object};
-use crate::args::ContentArgs;
+use crate::args::{CACHE_SIZE, ContentArgs};
 use crate::content::CHUNK_BYTES;
 use crate::failure::Failure;
 use crate::output::note;
 use restp::Endpoint;
 use restp_rivals::itp::node::{FIRST_BYTES, Node};
 use std::path::Path;
-
-/// Bytes of a store where nobody says otherwise.
-const CACHE_SIZE: &str = "10GiB";
 
 /// What is to be served.
 pub struct Content {
