@@ -9,7 +9,7 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-folder bench-survive bench-udp bench-itp bench-air deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -87,6 +87,9 @@ bench-survive: ## a folder whose ends are killed, and ssh, git and rsync over `r
 
 bench-browse: ## how long Chromium takes for a page through `restp forward --socks` (root); writes docs/results/browse.md
 	python3 bench/browse.py
+
+bench-sensitivity: ## Regret and harm of the default with each of its constants halved and doubled (an hour); writes docs/results/adapt-sensitivity.md
+	python3 bench/sensitivity.py
 
 bench-itp: ## `restp publish`, `fetch` and `cache` over emulated paths, with sources that die and lie, and from a warm cache; writes docs/results/itp-real.md
 	python3 bench/itp.py

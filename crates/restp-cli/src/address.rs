@@ -10,13 +10,13 @@ pub const RELAY_PORT: u16 = 7071;
 
 const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2.1:7070 or example.org";
 
-/// Addresses of this host to listen at. A port alone stands for every address.
+/// Addresses of this host to listen at. A port alone stands for every address, an address alone has the `default_port`.
 ///
 /// # Errors
 /// When it is none.
-pub fn to_listen_at(text: &str) -> Result<Vec<SocketAddr>, String> {
+pub fn to_listen_at(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-    resolve(text, everywhere, DEFAULT_PORT)
+    resolve(text, everywhere, default_port)
 }
 
 /// Addresses of a receiver, to try in this order. A port alone stands for this host.
@@ -35,12 +35,23 @@ pub fn to_relay_at(text: &str) -> Result<Vec<SocketAddr>, String> {
     reachable(text, RELAY_PORT)
 }
 
+/// Is it the address of one host, neither of none nor of many?
+pub(crate) fn is_of_one_host(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    !ip.is_unspecified() && !ip.is_multicast() && ip != Ipv4Addr::BROADCAST
+}
+
 fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let addresses = resolve(text, here, default_port)?;
     if addresses.iter().any(|address| address.port() == 0) {
         return Err(format!(
             "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port that is listened at there"
+        ));
+    }
+    if !addresses.iter().all(|address| is_of_one_host(address.ip())) {
+        return Err(format!(
+            "\"{text}\": that is no address of one host; {FORMS}, with one of the host that is to be reached"
         ));
     }
     Ok(addresses)
@@ -118,10 +129,13 @@ mod tests {
         }
         assert!(said("localhost:4000").contains("127.0.0.1:4000"));
         assert_eq!(
-            to_listen_at(":4000").map(|all| all[1].to_string()),
+            to_listen_at(":4000", DEFAULT_PORT).map(|all| all[1].to_string()),
             Ok("[::]:4000".into())
         );
-        assert_eq!(to_listen_at("127.0.0.1:0").map(|all| all.len()), Ok(1));
+        assert_eq!(
+            to_listen_at("127.0.0.1:0", DEFAULT_PORT).map(|all| all.len()),
+            Ok(1)
+        );
     }
 
     #[test]
@@ -137,6 +151,10 @@ mod tests {
             "[x]:1",
             "1::2::3:4000",
             "127.0.0.1:0",
+            "0.0.0.0:4000",
+            "[::]",
+            "224.0.0.1:4000",
+            "255.255.255.255",
         ] {
             let why = to_send_to(text).expect_err(text);
             assert!(why.contains("HOST:PORT") && why.contains(text), "{why}");

@@ -7,7 +7,7 @@ mod rule;
 mod shown;
 
 use content::{CACHE, FETCH, PUBLISH};
-pub use content::{Cache, Fetch, Publish};
+pub use content::{CACHE_SIZE, Cache, ContentArgs, Fetch, Publish};
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
 use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};
@@ -36,7 +36,7 @@ pub struct Arguments {
 const OVERVIEW: &str = "\
 A first transfer, in two terminals:
   restp recv                          prints \"ticket: restp2-...\"
-  restp send PATH restp2-...          sends a file or folder; exit code 0 means: verified at the other end
+  restp send PATH restp2-...          sends a file or folder; exit code 0: verified there
 
 Exit codes: 0 done, 1 failed in operation, 2 bad usage or bad input file.
 `restp help COMMAND` explains one command with examples.";
@@ -125,13 +125,14 @@ Examples:
   restp recv --listen 192.0.2.1:4000 --json     at a fixed address, results for a program
   restp recv --dotfiles                         folders such as of git, with .git in them
   restp recv --open                             from everybody, also without the ticket
+  restp recv --publish video.mkv                and lets others fetch a file, at the same port
   restp recv --listen 192.0.2.1:0 --listen 198.51.100.1:0
-                                                two paths: the ticket holds both, and the sender uses both
+                                                two paths: the sender uses both
 
-The ticket holds this host's public key: what is sent to it is for this host, and comes from the sender. With
+The ticket holds this host's public key: what is sent to it is for this host, and comes from the sender. With \
 `restp keygen --show` a sender prints its own key, for --allow.
 
-Files appear under their names only when they are complete and verified. What exists is not overwritten unless
+Files appear under their names only when they are complete and verified. What exists is not overwritten unless \
 --overwrite is given.";
 
 #[derive(Debug, Args)]
@@ -171,15 +172,15 @@ Examples:
   restp send video.mkv restp2-... --address 198.51.100.7:4000
                                                 through a relay or forwarded port
   restp send video.mkv restp2-... --bind wlan0 --bind wwan0
-                                                over two interfaces at once; `--bind all`: over every one
+                                                over two interfaces; `--bind all`: over every one
   restp send video.mkv 192.0.2.1:4000 --profile arq-only --set \"flight-limit=700 segments\"
                                                 keep the rate on a lossy link that is yours alone
 
-A ticket holds the receiver's public key. An address alone does not: the key that answers there
-first is believed and kept in restp/known_peers, under XDG_DATA_HOME or ~/.local/share, and no
+A ticket holds the receiver's public key. An address alone does not: the key that answers there \
+first is believed and kept in restp/known_peers, under XDG_DATA_HOME or ~/.local/share, and no \
 other one is accepted there later.
 
-What the receiver has already is not sent: after a transfer that was cut off, the same command goes
+What the receiver has already is not sent: after a transfer that was cut off, the same command goes \
 on where it was, and a folder that is there takes only what differs.
 
 `restp profiles` lists profiles, services and choices.";
@@ -249,7 +250,7 @@ Examples:
   restp profiles default --set congestion=newreno --set \"segment=1200 B\"
                                                 a changed one: is it valid?
   restp profiles --for reliability=partial --for \"deadline=160 ms\"
-                                                what a call needs, and the profile file that gives it";
+                                                what a call needs, and the profile for it";
 
 #[derive(Debug, Args)]
 pub struct Profiles {
@@ -313,6 +314,25 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// Lines that were broken by hand are broken again at the width of a terminal, in the middle of a sentence.
+    #[test]
+    fn examples_fit_and_sentences_are_broken_by_the_terminal() {
+        let top = Arguments::command();
+        for command in top.get_subcommands().chain([&top]) {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let lines: Vec<_> = help.lines().collect();
+            for (line, next) in lines.iter().zip(lines[1..].iter().chain([&""])) {
+                let is_example = line.starts_with(' ');
+                assert!(!is_example || line.chars().count() <= 100, "{line}");
+                let ends = line.ends_with(['.', ':']) || next.is_empty() || next.starts_with(' ');
+                assert!(line.is_empty() || is_example || ends, "{line}");
+            }
+        }
     }
 
     #[test]

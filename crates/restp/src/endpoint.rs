@@ -1,7 +1,7 @@
 //! What an async user holds of a host: it opens and accepts connections, many over the same sockets.
 
 use crate::connection::{ConnectError, Connection};
-use crate::driver::Driver;
+use crate::driver::{Driver, Joining};
 use crate::locals::{self, Local, Locals, Present, makes_sense};
 use crate::netlink::Changes;
 use crate::shared::{FlowState, Shared};
@@ -17,6 +17,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Poll;
 use tracing::Instrument;
@@ -205,6 +206,44 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             Err(error) => tracing::debug!(%error, "changes of this host's addresses are not noticed"),
         }
         Ok(Endpoint { shared })
+    }
+
+    /// Runs one more machine at the ports of this endpoint: it gets the datagrams that begin with one of `first_bytes`, and this
+    /// endpoint the others. Its own endpoint lasts no longer than this one. Each has its turn, and each its own room for what
+    /// arrives where the kernel tells them apart (Linux), so that neither waits long for the other.
+    ///
+    /// ```
+    /// use restp::{Acceptance, Endpoint, EndpointConfig, Preset, Trust};
+    /// use restp_rivals::itp::node::{FIRST_BYTES, Node, NodeConfig};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let preset = Preset::named("default").ok_or("no such preset")?;
+    /// let config = EndpointConfig::new(preset.composition().check()?).listen(7, Acceptance::Any);
+    /// let connections = Endpoint::bind("127.0.0.1:0".parse()?, config, Trust::Nobody)?;
+    /// let content = connections.share_port(Node::new(NodeConfig::new([7; 16])), FIRST_BYTES);
+    /// assert_eq!(content.local_addr(), connections.local_addr());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn share_port<N: Machine + Send + Unpin + 'static>(
+        &self,
+        machine: N,
+        first_bytes: RangeInclusive<u8>,
+    ) -> Endpoint<N> {
+        let mut core = self.shared.lock();
+        let shared = Shared::beside(machine, core.sockets.clone(), core.clock());
+        if core.stopped {
+            shared.lock().stop();
+        } else {
+            core.joining.push(Joining {
+                machine: shared.clone(),
+                first_bytes,
+            });
+            core.wake_driver();
+        }
+        drop(core);
+        Endpoint { shared }
     }
 
     /// Shows `observer` every datagram that passes, as it is on the wire, and what every flow took for lost and its

@@ -7,7 +7,7 @@
 //! | `locals` | which addresses are bound, and what becomes of them when they come and go |
 //! | `netlink` | tells when links, addresses or routes of this host change |
 //! | `shared` | the machine behind the lock that driver and handles share |
-//! | `driver` | the loop of the simulator's host, over sockets: generic over [`Machine`](restp_base::machine::Machine) |
+//! | `driver` | the loop of the simulator's host, over sockets, for any [`Machine`](restp_base::machine::Machine), and for several at one port |
 //! | `transport` | ResTP with or without a seal under it |
 //! | [`known_hosts`], [`files`] | hosts that were met before, and files that several processes share |
 //! | [`emulator`] | the simulator's links in real time, between UDP ports or namespaces |

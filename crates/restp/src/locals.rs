@@ -100,8 +100,8 @@ struct Place {
     usable: Option<bool>,
 }
 
-/// Everything an endpoint is bound to.
-#[derive(Debug)]
+/// Everything an endpoint is bound to; nothing, where the sockets are another one's.
+#[derive(Debug, Default)]
 pub(crate) struct Locals {
     wanted: Vec<Local>,
     places: Vec<Place>,

@@ -4,6 +4,7 @@
 use crate::bi_stream::StreamWaiters;
 use crate::clock::Clock;
 use crate::connection::PathEvent;
+use crate::driver::Joining;
 use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
 use restp_base::flow::{CloseReason, FlowId, Read};
@@ -29,11 +30,22 @@ pub(crate) struct Shared<M> {
 
 impl<M: Machine> Shared<M> {
     pub(crate) fn new(machine: M, locals: Locals) -> Arc<Self> {
+        let sockets = locals.sockets();
+        Self::on(machine, locals, sockets, Clock::start())
+    }
+
+    /// A machine on sockets of another one, which follows addresses for both.
+    pub(crate) fn beside(machine: M, sockets: Arc<[Arc<Socket>]>, clock: Clock) -> Arc<Self> {
+        Self::on(machine, Locals::default(), sockets, clock)
+    }
+
+    fn on(machine: M, locals: Locals, sockets: Arc<[Arc<Socket>]>, clock: Clock) -> Arc<Self> {
         let core = Core {
             machine,
-            sockets: locals.sockets(),
+            sockets,
             locals,
-            clock: Clock::start(),
+            joining: Vec::new(),
+            clock,
             now: Time::ZERO,
             flows: BTreeMap::new(),
             backlog: VecDeque::new(),
@@ -72,6 +84,8 @@ pub(crate) struct Core<M> {
     locals: Locals,
     /// Those of `locals` that are open; another value whenever they change.
     pub(crate) sockets: Arc<[Arc<Socket>]>,
+    /// Machines that the driver of this one is to run as well.
+    pub(crate) joining: Vec<Joining>,
     clock: Clock,
     now: Time,
     pub(crate) flows: BTreeMap<FlowId, FlowState>,

@@ -3,14 +3,17 @@
 use clap::Args;
 use std::path::PathBuf;
 
+/// Bytes of a store where nobody says otherwise.
+pub const CACHE_SIZE: &str = "10GiB";
+
 pub const PUBLISH: &str = "\
 Examples:
-  restp publish video.mkv                       prints \"ticket: restpc2-...\", and serves until Ctrl-C
+  restp publish video.mkv                       prints \"ticket: restpc2-...\", serves until Ctrl-C
   restp publish photos report.pdf               folders and files as one
   restp publish video.mkv --listen 4000 --per-source 20Mbit/s
                                                 at port 4000; nobody gets more than 20 Mbit/s
 
-Whoever has the ticket can fetch it, from here or from a cache. It is not encrypted. The ticket names the
+Whoever has the ticket can fetch it, from here or from a cache. It is not encrypted. The ticket names the \
 content by its digest and this host by its key, which is that of `restp keygen`: nothing else passes for it.";
 
 #[derive(Debug, Args)]
@@ -41,8 +44,8 @@ Examples:
                                                 from a cache and the publisher at once
   restp fetch restpc2-... --dir inbox --json    the result for a program
 
-Every chunk is held against its digest when it comes. A source that sends something else is named, and asked no
-more; the others go on. After an interruption the same command goes on with what has come. Files appear under
+Every chunk is held against its digest when it comes. A source that sends something else is named, and asked no \
+more; the others go on. After an interruption the same command goes on with what has come. Files appear under \
 their names only when everything is there.";
 
 #[derive(Debug, Args)]
@@ -77,13 +80,13 @@ Examples:
   restp cache --size 50GiB --upstream 192.0.2.1 --upstream 198.51.100.1:4000
                                                 two above; each is asked for what the other has not
 
-Then: restp fetch TICKET --from THIS-HOST. Nobody has to trust a cache: what it sends is held against the digests
+Then: restp fetch TICKET --from THIS-HOST. Nobody has to trust a cache: what it sends is held against the digests \
 in the ticket.";
 
 #[derive(Debug, Args)]
 pub struct Cache {
     /// Most bytes on disk; what was used least recently goes first. A store needs about 20 MB of memory for each GB
-    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    #[arg(long, value_name = "SIZE", default_value = CACHE_SIZE)]
     pub size: String,
     /// Folder of the store; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "restp-cache")]
@@ -98,4 +101,21 @@ pub struct Cache {
     /// No source address gets more than this in a second, such as 20Mbit/s [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub per_source: Option<String>,
+}
+
+/// Content at the port of a host that does something else as well.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ContentArgs {
+    /// Publish this as well, at the same port, as `restp publish` does: who has the ticket of it can fetch it, unencrypted; may be repeated
+    #[arg(long, value_name = "FILE-or-DIR")]
+    pub publish: Vec<PathBuf>,
+    /// Be a cache as well, at the same port, as `restp cache` is, with its store in this folder
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Of a cache: most bytes on disk [default: 10GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_size: Option<String>,
+    /// Of a cache: who is asked for what is not there, as HOST, HOST:PORT or PORT; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub upstream: Vec<String>,
 }

@@ -85,7 +85,8 @@ pub const REPRODUCE: &str = "\
 Examples:
   restp reproduce                               every experiment: half an hour on two cores
   restp reproduce e8 tc-c1                      two of them
-  restp reproduce cmt smt                       those of two folders: restp, adapt, air, witnesses, transfer_control, cmt, smt, itp
+  restp reproduce cmt smt                       those of two folders; others: restp, adapt, air,
+                                                witnesses, transfer_control, itp
   restp reproduce tc-e1 --runs 10 --output /tmp/results
                                                 with ten seeds, pages elsewhere
 
@@ -109,11 +110,11 @@ pub struct Reproduce {
 
 pub const REPORT: &str = "\
 Examples:
-  restp report results/loss                                  the folder of a sweep: results/loss.html
+  restp report results/loss                               the folder of a sweep: results/loss.html
   restp sim e5.toml --check --json > e5.jsonl
-  restp report e5.jsonl --scenario e5.toml -o e5.html        what restp sim printed
+  restp report e5.jsonl --scenario e5.toml -o e5.html     what restp sim printed
 
-The page is one file without anything from outside. The Python package of this project draws it: python3 must have it, or
+The page is one file without anything from outside. The Python package of this project draws it: python3 must have it, or \
 the interpreter that RESTP_PYTHON names.";
 
 #[derive(Debug, Args)]

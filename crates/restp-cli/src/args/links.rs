@@ -1,5 +1,6 @@
 //! What commands share that reach another host or are reached, pipes and forwards.
 
+use super::content::ContentArgs;
 use super::rule::{Listen, Rule};
 use super::{CompositionArgs, MonitorArgs, SealArgs};
 use crate::tunnel::{Subnet, device_name};
@@ -28,6 +29,8 @@ pub struct HostArgs {
     /// Be reached through this relay as well, where nobody can reach this host directly: HOST or HOST:PORT of a `restp relay`; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub relay: Vec<String>,
+    #[command(flatten)]
+    pub content: ContentArgs,
     /// Show the ticket as a QR code as well, on standard error
     #[arg(long)]
     pub qr: bool,
@@ -40,9 +43,9 @@ pub const SERVE: &str = "\
 Examples:
   restp serve --allow tcp:127.0.0.1:22          ssh to this host, for who has the ticket
   restp serve --allow tcp:127.0.0.1:22 --allow KEY
-                                                for who has this key (`restp keygen --show` prints one's own)
+                                                for who has this key, as `restp keygen --show` says
   restp serve --allow 'tcp:*:443' --allow 'listen:127.0.0.1:*'
-                                                every host's port 443, and ports here that lead to who connects
+                                                every host's port 443, and ports here for clients
   restp serve --config /etc/restp/serve.toml    as a file says:
     listen = [\"0.0.0.0:7070\", \"[::]:7070\"]
     allow = [\"tcp:127.0.0.1:22\", \"udp:127.0.0.1:53\"]
@@ -55,7 +58,7 @@ At the other host: ssh -o ProxyCommand=\"restp pipe TICKET\" user@anything, and 
 pub struct Serve {
     #[command(flatten)]
     pub host: HostArgs,
-    /// File of what options say: listen, allow, keys, key, open, relay, metrics, timeout, max-connections, profile, set; options stand on top of it
+    /// File of what options say: listen, allow, keys, key, open, relay, publish, cache, cache-size, upstream, metrics, timeout, max-connections, profile, set; options stand on top of it
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     /// Connections at once; once half of them are taken no client gets more than an eighth [default: 512]
@@ -70,14 +73,14 @@ pub const FORWARD: &str = "\
 Examples:
   restp forward TICKET -L 8080:127.0.0.1:80     port 8080 here is port 80 of the other host
   restp forward TICKET -L 5432:db.internal:5432 and of one that it reaches
-  restp forward TICKET -L 2222                  port 2222 here is the first target that `restp serve` allows
+  restp forward TICKET -L 2222                  port 2222 here is the first target allowed there
   restp forward TICKET -R 8080:127.0.0.1:3000   port 8080 there is port 3000 here
-  restp forward TICKET --socks 1080             a SOCKS proxy here: browsers reach what the other host reaches
+  restp forward TICKET --socks 1080             a SOCKS proxy here: browsers reach what it reaches
   restp forward TICKET --udp 5004:127.0.0.1:5004 --deadline 250ms
                                                 live media: repaired in time, or dropped
 
-`restp serve` says what is allowed: --allow tcp:HOST:PORT for -L and --socks ('tcp:*:443': every host's port 443),
---allow listen:127.0.0.1:PORT for -R, udp:HOST:PORT for --udp, listen-udp:127.0.0.1:PORT for --udp-remote. Connections bear
+`restp serve` says what is allowed: --allow tcp:HOST:PORT for -L and --socks ('tcp:*:443': every host's port 443), \
+--allow listen:127.0.0.1:PORT for -R, udp:HOST:PORT for --udp, listen-udp:127.0.0.1:PORT for --udp-remote. Connections bear \
 outages and changes of address for as long as --timeout says.";
 
 #[derive(Debug, Args)]
@@ -124,7 +127,7 @@ Examples:
   restp tunnel TICKET --address 10.9.0.2/30 --route 192.168.7.0/24
                                                 a network behind the server
 
---address with a length is the address of this host in the tunnel; without --address it is the other one of the server's network,
+--address with a length is the address of this host in the tunnel; without --address it is the other one of the server's network, \
 where that has two. The server allows it with --allow tunnel:10.9.0.1/30, its address in the tunnel. Both ends need the right CAP_NET_ADMIN, as root has.
 Device and routes vanish with the command, however it ends.";
 
@@ -171,14 +174,14 @@ pub struct Pipe {
 
 pub const RELAY: &str = "\
 Examples:
-  restp relay                                   at every address, port 7071
+  restp relay                                   at every IPv4 address, port 7071
   restp relay --limit 50Mbit/s --max-hosts 20
-  restp recv --relay relay.example.org          a receiver that nobody can reach directly: its ticket names the relay
+  restp recv --relay relay.example.org          a receiver behind a NAT: its ticket has the relay
 
-A relay sees who sends to whom, and how much; what it forwards is sealed from end to end. It tells both ends
+A relay sees who sends to whom, and how much; what it forwards is sealed from end to end. It tells both ends \
 where the other one is: they go on without it as soon as a direct path works.
 
-Each host, and each of its peers, is given a UDP port of the relay that the system chooses, beside the one that it
+Each host, and each of its peers, is given a UDP port of the relay that the system chooses, beside the one that it \
 listens at: let UDP through its firewall.";
 
 #[derive(Debug, Args)]
@@ -200,7 +203,7 @@ Examples:
   restp send video.mkv TICKET --use wlan0,wwan0 --paths 1
                                                 over the first of the two that is up
 
-What --use and --paths say may stand in restp/paths.toml, under XDG_CONFIG_HOME or ~/.config. It
+What --use and --paths say may stand in restp/paths.toml, under XDG_CONFIG_HOME or ~/.config. It \
 holds where no option speaks; what a command's own table says replaces what stands above:
   use = [\"wlan0\", \"wwan0\"]
   paths = 2

@@ -1,14 +1,18 @@
 //! `restp cache`: what others fetch, kept for those who fetch it next.
 
+use super::dial::listed;
 use super::{host, node, run};
 use crate::args::Cache;
 use crate::content::{DiskStore, StoreStats};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
-use restp_rivals::itp::node::{RelayCounters, UpstreamReport};
+use restp::Endpoint;
+use restp_rivals::itp::node::{Node, RelayCounters, UpstreamReport};
 use serde::Serialize;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What is printed first.
@@ -21,7 +25,7 @@ struct Ready {
 
 /// What was done until the user ended it.
 #[derive(Serialize)]
-struct Served {
+pub struct Served {
     hits: u64,
     joined: u64,
     misses: u64,
@@ -48,58 +52,102 @@ struct Above {
 /// # Errors
 /// Exit code 2 when it could not begin.
 pub fn execute(arguments: &Cache, output: Output) -> Result<(), Failure> {
-    let size = node::bytes("--size", &arguments.size)?;
-    if size < 4 << 20 {
-        return Err(Failure::input(format!(
-            "--size \"{}\" is too little; write 4 MiB at least",
-            arguments.size
-        )));
-    }
     let config = node::config(arguments.per_source.as_deref())?;
-    let upstreams = node::addresses("--upstream", &arguments.upstream)?;
-    if upstreams.is_empty() {
-        output::note("warning: without --upstream nothing comes into the store; what is there is served");
-    }
-    let store = DiskStore::open(&arguments.dir, size).map_err(|error| {
-        let dir = arguments.dir.display();
-        Failure::input(match error.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                format!("--dir {dir}: another cache uses it; name another folder")
-            }
-            _ => format!("--dir {dir}: {error}; name a folder that you may write to"),
-        })
-    })?;
-    let stats = store.stats();
+    let cache = Opened::open(
+        ("--dir", &arguments.dir),
+        ("--size", &arguments.size),
+        &arguments.upstream,
+    )?;
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = node::bind(&arguments.listen, &config)?;
-        let paths = node::paths(&endpoint, &upstreams);
-        if paths.is_empty() && !upstreams.is_empty() {
-            return Err(Failure::input(format!(
-                "--upstream {}: no address of it can be reached from --listen; listen at an address of the same kind",
-                arguments.upstream.join(", ")
-            )));
-        }
-        endpoint.call(|node, now| node.relay(now, Box::new(store), &paths));
+        let running = cache.start(&endpoint)?;
         let ready = Ready {
             addresses: host::reached_at(&endpoint.local_addrs()),
-            chunks: stats.chunks.load(Ordering::Relaxed),
-            bytes: stats.bytes.load(Ordering::Relaxed),
+            chunks: running.0.chunks.load(Ordering::Relaxed),
+            bytes: running.0.bytes.load(Ordering::Relaxed),
         };
         output.result(&ready, |ready| {
             let all: Vec<_> = ready.addresses.iter().map(SocketAddr::to_string).collect();
             format!("cache: {}", all.join(" "))
         })?;
         interrupt.wait().await;
-        let (counters, above) = endpoint.call(|node, _| node.relayed()).unwrap_or_default();
-        output.result(&served(counters, above, &stats), |served| {
-            let (given, taken) = (
-                output::bytes(served.served_bytes),
-                output::bytes(served.fetched_bytes),
-            );
-            format!("served {given}, of which {taken} had to be fetched")
-        })
+        output.result(&running.served(&endpoint), Served::sentence)
     })
+}
+
+/// A store on disk, and who is asked for what is not there.
+pub struct Opened {
+    store: DiskStore,
+    upstreams: Vec<SocketAddr>,
+}
+
+impl Opened {
+    /// The store in the folder `dir`, of at most `size`; each with the option that says so.
+    ///
+    /// # Errors
+    /// When there is none, or a word is no size or no address.
+    pub fn open(dir: (&str, &Path), size: (&str, &str), upstreams: &[String]) -> Result<Self, Failure> {
+        let bytes = node::bytes(size.0, size.1)?;
+        if bytes < 4 << 20 {
+            return Err(Failure::input(format!(
+                "{} \"{}\" is too little; write 4 MiB at least",
+                size.0, size.1
+            )));
+        }
+        let upstreams = node::addresses("--upstream", upstreams)?;
+        if upstreams.is_empty() {
+            output::note("warning: without --upstream nothing comes into the store; what is there is served");
+        }
+        let store = DiskStore::open(dir.1, bytes).map_err(|error| {
+            let (option, dir) = (dir.0, dir.1.display());
+            Failure::input(match error.kind() {
+                std::io::ErrorKind::WouldBlock => {
+                    format!("{option} {dir}: another cache uses it; name another folder")
+                }
+                _ => format!("{option} {dir}: {error}; name a folder that you may write to"),
+            })
+        })?;
+        Ok(Opened { store, upstreams })
+    }
+
+    /// Answers from now on.
+    ///
+    /// # Errors
+    /// When none of those above can be reached from `endpoint`.
+    pub fn start(self, endpoint: &Endpoint<Node>) -> Result<Running, Failure> {
+        let paths = node::paths(endpoint, &self.upstreams);
+        if paths.is_empty() && !self.upstreams.is_empty() {
+            return Err(Failure::input(format!(
+                "--upstream {}: no address of it can be reached from --listen; listen at an address of the same kind",
+                listed(&self.upstreams)
+            )));
+        }
+        let stats = self.store.stats();
+        endpoint.call(|node, now| node.relay(now, Box::new(self.store), &paths));
+        Ok(Running(stats))
+    }
+}
+
+/// A cache that runs, and what its store counts.
+pub struct Running(Arc<StoreStats>);
+
+impl Running {
+    /// What was done until now.
+    pub fn served(&self, endpoint: &Endpoint<Node>) -> Served {
+        let (counters, above) = endpoint.call(|node, _| node.relayed()).unwrap_or_default();
+        served(counters, above, &self.0)
+    }
+}
+
+impl Served {
+    pub fn sentence(&self) -> String {
+        let (given, taken) = (
+            output::bytes(self.served_bytes),
+            output::bytes(self.fetched_bytes),
+        );
+        format!("served {given}, of which {taken} had to be fetched")
+    }
 }
 
 fn served(counters: RelayCounters, above: Vec<UpstreamReport>, stats: &StoreStats) -> Served {

@@ -10,7 +10,9 @@ use crate::keys;
 use crate::output::span;
 use crate::plan;
 use crate::progress::Progress;
-use restp::{Composition, Connection, Endpoint, EndpointConfig, Identity, Local, Security};
+use restp::{
+    CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
+};
 use restp_base::time::Duration;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,21 +28,32 @@ pub const SOON: std::time::Duration = std::time::Duration::from_millis(500);
 const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
                      through to that port (--timeout waits longer)";
 
-/// Where the receivers can be reached: as said, or as their tickets say.
+/// Where the receivers can be reached: as said, or as their tickets say; each address once.
 ///
 /// # Errors
 /// When what was said is no address.
 pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
     if arguments.address.is_empty() {
         let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
-        return Ok(addresses.copied().collect());
+        return Ok(each_once(addresses.copied()));
     }
     let mut addresses = Vec::new();
     for word in &arguments.address {
         let found = address::to_send_to(word);
         addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
     }
-    Ok(addresses)
+    Ok(each_once(addresses))
+}
+
+/// In their order: an address that is named twice is one path.
+fn each_once(addresses: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut once = Vec::new();
+    for address in addresses {
+        if !once.contains(&address) {
+            once.push(address);
+        }
+    }
+    once
 }
 
 /// What the connection is made of: `prepare` makes it carry what it is for, unless `--set` contradicts that. Over several paths the
@@ -200,7 +213,7 @@ pub async fn reach(
         match attempt {
             Attempt::AllPaths => {
                 let connected = endpoint.connect_to(addresses, port).await;
-                connected.map_err(|error| error.to_string())
+                connected.map_err(|error| explained(&error))
             }
             Attempt::Each(head_start) => first_of(endpoint, addresses, port, head_start).await,
         }
@@ -212,6 +225,16 @@ pub async fn reach(
             listed(addresses),
             span(user_timeout)
         ))),
+    }
+}
+
+/// Tickets of receivers and servers look alike.
+fn explained(error: &ConnectError) -> String {
+    match error {
+        ConnectError::Closed(CloseReason::Refused) => format!(
+            "{error}; take the ticket of `restp recv` for `restp send`, and that of `restp serve` for `pipe`, `forward` and `tunnel`"
+        ),
+        other => other.to_string(),
     }
 }
 
@@ -234,7 +257,7 @@ async fn first_of(
         attempts.spawn(async move {
             tokio::time::sleep(head_start * place).await;
             let connected = endpoint.connect(address, port).await;
-            connected.map_err(|error| format!("{address}: {error}"))
+            connected.map_err(|error| format!("{address}: {}", explained(&error)))
         });
     }
     let mut failures = Vec::new();
@@ -271,6 +294,27 @@ mod tests {
         let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
         assert!(addresses(&arguments(&["no address"]), &to).is_err());
+    }
+
+    #[test]
+    fn who_takes_the_ticket_of_another_command_is_told_so() {
+        let refused = explained(&ConnectError::Closed(CloseReason::Refused));
+        assert!(refused.contains("refused") && refused.contains("`restp serve` for `pipe`"));
+        let reset = explained(&ConnectError::Closed(CloseReason::Reset));
+        assert!(!reset.contains("ticket"), "{reset}");
+    }
+
+    #[test]
+    fn an_address_that_is_named_twice_is_one() {
+        let words = ["127.0.0.1:2", "127.0.0.1:1", "127.0.0.1:2"];
+        let to = words.map(|word| Receiver::of(word).expect("one"));
+        for named in [&[][..], &words] {
+            let found = addresses(&arguments(named), &to).expect("addresses");
+            assert_eq!(
+                found,
+                ["127.0.0.1:2", "127.0.0.1:1"].map(|text| text.parse().expect("an address"))
+            );
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
     }
     let mut addresses = Vec::new();
     for word in listen {
-        let found = address::to_listen_at(word);
+        let found = address::to_listen_at(word, DEFAULT_PORT);
         addresses.extend(found.map_err(|why| Failure::input(format!("--listen {why}")))?);
     }
     everywhere(&addresses).map_err(|error| {

@@ -2,6 +2,7 @@
 
 mod activation;
 pub mod bench;
+mod beside;
 pub mod cache;
 mod carrier;
 pub mod chaos;

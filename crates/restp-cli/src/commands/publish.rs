@@ -9,18 +9,19 @@ use crate::keys;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::transfer::Look;
-use restp::SecretKey;
-use restp_rivals::itp::node::NodeCounters;
+use restp::{Endpoint, SecretKey};
+use restp_rivals::itp::node::{Node, NodeCounters, Published};
 use restp_rivals::itp::trust::Publisher;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// What is printed first.
+/// What others need to fetch it.
 #[derive(Serialize)]
-struct Invitation {
-    ticket: String,
+pub struct Invitation {
+    pub ticket: String,
     addresses: Vec<SocketAddr>,
     publisher: String,
     root: String,
@@ -28,7 +29,7 @@ struct Invitation {
 
 /// What was done until the user ended it.
 #[derive(Serialize)]
-struct Served {
+pub struct Served {
     chunks: u64,
     bytes: u64,
     unproved: u64,
@@ -48,61 +49,87 @@ pub fn execute(arguments: &Publish, output: Output) -> Result<(), Failure> {
     let chunk = chunk
         .ok_or_else(|| Failure::input(format!("--chunk \"{}\": write 256 B to 65487 B", arguments.chunk)))?;
     let config = node::config(arguments.per_source.as_deref())?;
-    let publisher = publisher(&keys::identity(arguments.key.as_deref())?)?;
-    let progress = Progress::new();
-    let line = progress.line("reading", None);
-    let mut read = 0;
-    let object = publish(&arguments.paths, chunk, &publisher, |bytes| {
-        read += bytes;
-        line.show(Look {
-            bytes: read,
-            down_for: None,
-            paths: Vec::new(),
-            found: Vec::new(),
-        });
-    });
-    drop(line);
-    let (object, _) = object.map_err(Failure::input)?;
-    let wanted = object.wanted();
+    let object = Object::read(&arguments.paths, chunk, arguments.key.as_deref())?;
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = node::bind(&arguments.listen, &config)?;
-        endpoint.call(|node, _| node.publish(object));
+        let invitation = object.serve(&endpoint);
+        output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
+        interrupt.wait().await;
+        output.result(&served(&endpoint), Served::sentence)
+    })
+}
+
+/// Files and folders that have been read, and can be served.
+pub struct Object {
+    published: Published,
+    bytes: u64,
+}
+
+impl Object {
+    /// In chunks of `chunk` bytes, vouched for by the host with the key in this file, or this user's.
+    ///
+    /// # Errors
+    /// When something cannot be read.
+    pub fn read(paths: &[PathBuf], chunk: u32, key: Option<&Path>) -> Result<Self, Failure> {
+        let publisher = publisher(&keys::identity(key)?)?;
+        let progress = Progress::new();
+        let line = progress.line("reading", None);
+        let mut bytes = 0;
+        let object = publish(paths, chunk, &publisher, |read| {
+            bytes += read;
+            line.show(Look {
+                bytes,
+                down_for: None,
+                paths: Vec::new(),
+                found: Vec::new(),
+            });
+        });
+        drop(line);
+        let (published, _) = object.map_err(Failure::input)?;
+        Ok(Object { published, bytes })
+    }
+
+    /// Serves it from now on.
+    pub fn serve(self, endpoint: &Endpoint<Node>) -> Invitation {
+        let wanted = self.published.wanted();
+        endpoint.call(|node, _| node.publish(self.published));
         let ticket = ContentTicket::new(host::reached_at(&endpoint.local_addrs()), wanted);
         output::note(format!(
             "publishing {}; fetch with: restp fetch {ticket}",
-            output::bytes(read)
+            output::bytes(self.bytes)
         ));
-        let invitation = Invitation {
+        Invitation {
             ticket: ticket.to_string(),
-            addresses: ticket.addresses.clone(),
             publisher: crate::transfer::hex(&wanted.publisher.0),
             root: crate::transfer::hex(&wanted.root),
-        };
-        output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
-        interrupt.wait().await;
-        let NodeCounters {
-            answers,
-            answered_bytes,
-            unproved,
-            limited,
-            dropped,
-        } = endpoint.call(|node, _| node.counters());
-        let served = Served {
-            chunks: answers,
-            bytes: answered_bytes,
-            unproved,
-            limited,
-            dropped,
-        };
-        output.result(&served, |served| {
-            format!(
-                "served {} in {} answers",
-                output::bytes(served.bytes),
-                served.chunks
-            )
-        })
-    })
+            addresses: ticket.addresses,
+        }
+    }
+}
+
+/// What was served until now.
+pub fn served(endpoint: &Endpoint<Node>) -> Served {
+    let NodeCounters {
+        answers,
+        answered_bytes,
+        unproved,
+        limited,
+        dropped,
+    } = endpoint.call(|node, _| node.counters());
+    Served {
+        chunks: answers,
+        bytes: answered_bytes,
+        unproved,
+        limited,
+        dropped,
+    }
+}
+
+impl Served {
+    pub fn sentence(&self) -> String {
+        format!("served {} in {} answers", output::bytes(self.bytes), self.chunks)
+    }
 }
 
 /// Who vouches for what the host with this key publishes.

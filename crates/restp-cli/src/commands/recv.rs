@@ -1,8 +1,9 @@
 //! `restp recv`: files and folders from any number of senders.
 
+use super::beside::{Beside, Content, tickets};
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
-use super::{GOODBYE, bear, host, run, std_duration};
+use super::{GOODBYE, bear, host, publish, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -14,7 +15,6 @@ use crate::transfer::{
     self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
 };
 use restp::clock::{Clock, unix_seconds};
-use restp::relay::Reached;
 use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
 use restp_base::time::{Duration, Time};
 use serde::Serialize;
@@ -54,12 +54,15 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     transfer::check_fitness(&composition).map_err(Failure::input)?;
     let config = EndpointConfig::new(composition).listen(SERVICE_PORT, Acceptance::Any);
     let (security, capability) = host::security(&arguments.host, &arguments.host.allow)?;
+    let content = Content::open(&arguments.host.content, arguments.host.seal.key.as_deref())?;
     run(async {
         let interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
+        let content = content.start(&endpoint)?;
         let _monitor = Monitor::start("recv", &endpoint, &arguments.host.monitor)?;
         let relays = host::register(&arguments.host.relay, &endpoint).await?;
-        let ticket = announce((&endpoint, &relays), &folder, capability.clone(), output)?;
+        let ticket = host::ticket(&endpoint, capability.clone(), &relays);
+        announce(&ticket, content.as_ref(), &folder, output)?;
         host::show_code(&arguments.host, &ticket);
         let mut hall = Hall {
             mismatch: Some(Mismatch::of(&endpoint)),
@@ -77,6 +80,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         };
         let result = hall.serve(&endpoint, interrupt).await;
         hall.transfers.shutdown().await;
+        content.into_iter().for_each(Beside::end);
         endpoint.leave_relays();
         let _ = timeout(GOODBYE, endpoint.close()).await;
         result
@@ -85,20 +89,22 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
 
 /// What is printed first.
 #[derive(Serialize)]
-struct Invitation {
+struct Invitation<'a> {
     ticket: String,
     addresses: Vec<SocketAddr>,
     /// `null` without a seal.
     key: Option<String>,
+    /// What is published at the same port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a publish::Invitation>,
 }
 
 fn announce(
-    (endpoint, relays): (&Endpoint, &[Reached]),
+    ticket: &Ticket,
+    content: Option<&Beside>,
     folder: &Folder,
-    capability: Option<Capability>,
     output: Output,
-) -> Result<Ticket, Failure> {
-    let ticket = host::ticket(endpoint, capability, relays);
+) -> Result<(), Failure> {
     let plain = if ticket.key().is_none() { " --plain" } else { "" };
     crate::output::note(format!(
         "receiving into {}; send with: restp send PATH {ticket}{plain}",
@@ -108,9 +114,11 @@ fn announce(
         ticket: ticket.to_string(),
         addresses: ticket.addresses().to_vec(),
         key: ticket.key().map(|key| key.to_string()),
+        content: content.and_then(|content| content.invitation.as_ref()),
     };
-    output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
-    Ok(ticket)
+    output.result(&invitation, |invitation| {
+        tickets(&invitation.ticket, invitation.content)
+    })
 }
 
 /// What every transfer needs.

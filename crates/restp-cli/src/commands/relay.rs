@@ -1,7 +1,7 @@
 //! `restp relay`: a rendezvous for hosts that cannot reach each other.
 
 use super::{most_open_files, run};
-use crate::address;
+use crate::address::{self, RELAY_PORT};
 use crate::args::Relay as Arguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -16,14 +16,7 @@ use std::net::SocketAddr;
 /// # Errors
 /// Exit code 2 when it could not begin, 1 when its socket fails.
 pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let listen = match &arguments.listen {
-        None => ([0, 0, 0, 0], address::RELAY_PORT).into(),
-        Some(word) => {
-            let found =
-                address::to_listen_at(word).map_err(|why| Failure::input(format!("--listen {why}")))?;
-            found[0]
-        }
-    };
+    let listen = listen_at(arguments.listen.as_deref())?;
     let config = RelayConfig {
         listen,
         limit: plan::limit(&arguments.limit)?,
@@ -61,8 +54,38 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     })
 }
 
+/// Where hosts look for a relay, unless a `word` says otherwise.
+fn listen_at(word: Option<&str>) -> Result<SocketAddr, Failure> {
+    let everywhere = ([0, 0, 0, 0], RELAY_PORT).into();
+    word.map_or(Ok(everywhere), |word| {
+        let found = address::to_listen_at(word, RELAY_PORT);
+        let found = found.map_err(|why| Failure::input(format!("--listen {why}")))?;
+        Ok(found[0])
+    })
+}
+
 /// What is printed first.
 #[derive(Serialize)]
 struct Ready {
     listen: SocketAddr,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An address alone had the port of a receiver, where no host looks for a relay.
+    #[test]
+    fn a_relay_listens_where_hosts_look_for_it() {
+        for (word, at) in [
+            (None, "0.0.0.0:7071"),
+            (Some("192.0.2.1"), "192.0.2.1:7071"),
+            (Some("[2001:db8::1]"), "[2001:db8::1]:7071"),
+            (Some("192.0.2.1:9"), "192.0.2.1:9"),
+            (Some("4000"), "0.0.0.0:4000"),
+        ] {
+            assert_eq!(listen_at(word).expect("one").to_string(), at, "{word:?}");
+        }
+        assert!(listen_at(Some("no address")).is_err());
+    }
 }

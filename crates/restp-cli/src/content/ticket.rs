@@ -6,8 +6,9 @@
 //!
 //! What all tickets have in common is in [`word`](crate::transfer::ticket::word).
 
+use crate::transfer::Ticket;
 use crate::transfer::ticket::TicketError;
-use crate::transfer::ticket::word::{Content, Reader, Writer, split};
+use crate::transfer::ticket::word::{Content, MAX_ADDRESSES, Reader, Writer, split};
 use restp_rivals::itp::node::Wanted;
 use restp_rivals::itp::trust::PublisherKey;
 use std::fmt;
@@ -15,8 +16,6 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 const NAME: &str = "restpc";
-/// Most addresses of one ticket; further ones are left out.
-const MAX_ADDRESSES: usize = 16;
 
 /// Names an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +34,13 @@ impl ContentTicket {
     }
 
     fn read(mut rest: Reader<'_>) -> Result<Self, TicketError> {
-        let count = usize::from(rest.number()?);
-        if count > MAX_ADDRESSES {
-            return Err(TicketError::Damaged("it has too many addresses"));
-        }
-        let address = |rest: &mut Reader<'_>| match rest.address()? {
-            (address, false) => Ok(address),
-            (_, true) => Err(TicketError::Damaged("an address is of no known family")),
+        let count = rest.number()?;
+        let own = |(address, is_relayed)| match is_relayed {
+            false => Ok(address),
+            true => Err(TicketError::Damaged("an address is of no known family")),
         };
-        let addresses = (0..count).map(|_| address(&mut rest)).collect::<Result<_, _>>()?;
+        let addresses = rest.addresses(count)?.into_iter().map(own);
+        let addresses = addresses.collect::<Result<_, _>>()?;
         let wanted = Wanted {
             root: rest.take()?,
             publisher: PublisherKey(rest.take()?),
@@ -78,6 +75,13 @@ impl FromStr for ContentTicket {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let Some(parts) = split(NAME, word) else {
+            if Ticket::is_one(word) {
+                return Err(
+                    "this is the ticket of a receiver or server, for `restp send`, `pipe` and others; write the word after \"ticket:\" that \
+                     `restp publish` printed"
+                        .into(),
+                );
+            }
             let shown = crate::transfer::printable(word.trim().as_bytes());
             return Err(format!(
                 "\"{shown}\" is no ticket of content; write the word after \"ticket:\" that `restp publish` printed"
@@ -123,6 +127,11 @@ mod tests {
             assert!(error.contains("restp publish"), "{error}");
         }
         let other = "restp2-aeaq".parse::<ContentTicket>().expect_err("of recv");
+        assert!(
+            other.contains("for `restp send`") && other.contains("restp publish"),
+            "{other}"
+        );
+        let other = "movie".parse::<ContentTicket>().expect_err("no ticket");
         assert!(other.contains("no ticket of content"), "{other}");
     }
 }

@@ -19,6 +19,7 @@ mod relay;
 mod resume;
 mod seal;
 mod serve;
+mod shared_port;
 mod socks;
 mod streams;
 mod transfer;

@@ -409,12 +409,15 @@ impl Connection {
     ) -> Option<PathAddress> {
         let (behind, acked) = if proved { (TRAIL, TRAIL) } else { (1, 0) };
         let left = self.address;
-        let moves = self.is_of_peer(packet, behind, acked) && self.follows(left, address, proved);
+        let moves = self.is_of_peer(packet, behind, acked) && self.follows(left, address);
+        if moves && proved && self.has_feedback() {
+            self.answer_here();
+        }
         moves.then_some(left)
     }
 
     /// The peer is no more where it `left`, but at another address: what went there goes `to` that one.
-    pub(crate) fn follows(&mut self, left: PathAddress, to: PathAddress, proved: bool) -> bool {
+    pub(crate) fn follows(&mut self, left: PathAddress, to: PathAddress) -> bool {
         let is_open = matches!(
             self.state,
             State::SynReceived(_) | State::Established | State::TimeWait { .. }
@@ -422,9 +425,6 @@ impl Connection {
         let follows = is_open && self.address == left;
         if follows {
             self.address = to;
-        }
-        if follows && proved && self.has_feedback() {
-            self.answer_here();
         }
         follows
     }

@@ -216,9 +216,7 @@ impl Endpoint {
             let free = !self.table.contains(&key);
             let session = self.table.at(index).filter(|_| free);
             let follows = session.and_then(|session| {
-                session.on_path(ordinal.into(), |of| {
-                    of.is_with(peer) && of.follows(left, path, true)
-                })
+                session.on_path(ordinal.into(), |of| of.is_with(peer) && of.follows(left, path))
             });
             if follows == Some(true) {
                 self.table.remove_key(index, &old);

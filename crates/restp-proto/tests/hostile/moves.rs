@@ -193,3 +193,22 @@ fn a_join_of_another_host_is_refused() {
         assert_eq!(pair.ends[1].endpoint_stats().refused, u64::from(!joins));
     }
 }
+
+/// One packet from elsewhere made each of the flows answer there.
+#[test]
+fn a_peer_that_moves_with_many_flows_is_answered_by_the_one_that_spoke() {
+    let mut service = config("3wh-arq", &[]);
+    service.addresses_proved = true;
+    let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+    for _ in 0..20 {
+        pair.connect();
+        pair.log.clear();
+    }
+    let (talks, _) = pair.connect();
+    pair.write(0, talks, b"the last");
+    pair.run_for(MS * 500);
+    let before = pair.log.len();
+    comes(&mut pair, 0, b"from elsewhere", next);
+    let sent = pair.log[before..].iter().filter(|seen| seen.from == 1).count();
+    assert_eq!(sent, 1);
+}

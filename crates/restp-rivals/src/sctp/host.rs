@@ -1,12 +1,13 @@
 //! A host's SCTP: which association a packet belongs to, what becomes of others (RFC 9260 §8.4), and the two seams. A server keeps
 //! nothing of a peer that has not brought back its cookie.
 
+mod set_up;
 mod strangers;
 
 use super::association::{Association, Identity};
-use super::chunk::Chunk;
+use super::chunk::{Cause, Chunk, ChunkError};
 use super::parameters::SctpParameters;
-use super::wire::Packet;
+use super::wire::{Packet, WireError};
 use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress, Wakeup};
@@ -69,6 +70,8 @@ pub struct Sctp {
     slots: BTreeMap<FlowId, Slot>,
     /// By our tag, which every packet of an association carries.
     by_tag: BTreeMap<u32, FlowId>,
+    /// By addresses and ports, which INIT and COOKIE ECHO of a peer have that knows no tag, or another one.
+    by_path: BTreeMap<(PathAddress, Ports), FlowId>,
     mint: CookieMint,
     chance: Stream,
     wakes: Wakes<FlowId>,
@@ -92,6 +95,7 @@ impl Sctp {
             parameters: Arc::new(config.parameters.clone()),
             slots: BTreeMap::new(),
             by_tag: BTreeMap::new(),
+            by_path: BTreeMap::new(),
             mint: CookieMint::new(config.cookies),
             chance: Stream::named(config.seed, &format!("sctp/{role}")),
             wakes: Wakes::default(),
@@ -111,25 +115,58 @@ impl Sctp {
 
     fn on_datagram(&mut self, now: Time, datagram: &mut Datagram) {
         let (address, size) = (datagram.path, datagram.len());
-        let Ok(packet) = Packet::parse(datagram) else {
-            self.dropped += 1;
-            return;
+        let packet = match Packet::parse(datagram) {
+            Ok(packet) => packet,
+            Err(error) => return self.on_malformed(address, error),
         };
-        let ports = Ports {
-            local: packet.header.destination_port,
-            remote: packet.header.source_port,
-        };
+        let ports = packet.header.ports();
+        match &packet.chunks[..] {
+            [Chunk::Init(init)] if packet.header.tag == 0 => return self.on_init(now, address, ports, init),
+            [Chunk::CookieEcho(cookie), rest @ ..] if self.takes_cookies(address, ports) => {
+                let rest = rest.iter().cloned().collect();
+                return self.on_cookie(now, address, packet.header, cookie, rest);
+            }
+            _ => {}
+        }
         let Some(flow) = self.flow_of(&packet, address, ports) else {
-            return self.on_stranger(now, address, ports, packet);
+            return self.on_stranger(address, ports, &packet);
         };
         let Some(slot) = self.slots.get_mut(&flow) else {
             return;
         };
+        let paths = slot.association.path_count();
         match slot.association.path_of(now, address) {
             Some(path) => slot.association.handle(now, path, packet.chunks, size),
             None => self.dropped += 1,
         }
+        if slot.association.path_count() != paths {
+            self.register(flow);
+        }
         self.touch(flow);
+    }
+
+    /// Who may have a cookie of ours: whoever opens to the port served, or the peer of an association that opened from here.
+    fn takes_cookies(&self, address: PathAddress, ports: Ports) -> bool {
+        self.config.listen == Some(ports.local) || self.existing(address, ports).is_some()
+    }
+
+    /// A packet of which nothing is believed. Where its lengths are wrong, and tag and addresses are those of an association, its peer has
+    /// broken the rules (RFC 9260 §3.3.10.13).
+    fn on_malformed(&mut self, address: PathAddress, error: WireError) {
+        self.dropped += 1;
+        let WireError::Chunk {
+            header,
+            error: error @ ChunkError::Short { .. },
+        } = error
+        else {
+            return;
+        };
+        let of_tag = self.by_tag.get(&header.tag).copied();
+        let found = of_tag.filter(|flow| self.existing(address, header.ports()) == Some(*flow));
+        if let Some(flow) = found {
+            let cause = Cause::protocol_violation(&error.to_string());
+            self.with(flow, |association| association.abort_for(cause));
+        }
     }
 
     /// The association that a packet speaks to: by our tag, or by the peer's where the peer knows no other and says so
@@ -137,7 +174,10 @@ impl Sctp {
     fn flow_of(&self, packet: &Packet, address: PathAddress, ports: Ports) -> Option<FlowId> {
         let reflects = matches!(
             packet.chunks[..],
-            [Chunk::Abort { reflects_tag: true }] | [Chunk::ShutdownComplete { reflects_tag: true }]
+            [Chunk::Abort {
+                reflects_tag: true,
+                ..
+            }] | [Chunk::ShutdownComplete { reflects_tag: true }]
         );
         let tag = packet.header.tag;
         let found = if reflects {
@@ -185,8 +225,36 @@ impl Sctp {
             wakes_at: None,
         };
         self.slots.insert(flow, slot);
+        self.register(flow);
         self.touch(flow);
         flow
+    }
+
+    /// Notes between which addresses `flow` is. Those that another association has keep to that one.
+    fn register(&mut self, flow: FlowId) {
+        let Some(slot) = self.slots.get(&flow) else {
+            return;
+        };
+        let ports = slot.association.ports();
+        for address in slot.association.addresses() {
+            if self.existing(address, ports).is_none() {
+                self.by_path.insert((address, ports), flow);
+            }
+        }
+    }
+
+    /// They are free again.
+    fn unregister(&mut self, flow: FlowId) {
+        let Some(slot) = self.slots.get(&flow) else {
+            return;
+        };
+        self.by_tag.remove(&slot.association.local_tag());
+        let ports = slot.association.ports();
+        for address in slot.association.addresses() {
+            if self.by_path.get(&(address, ports)) == Some(&flow) {
+                self.by_path.remove(&(address, ports));
+            }
+        }
     }
 
     /// Something happened to `flow`: its notices become events, it gets a turn.
@@ -225,11 +293,12 @@ impl Sctp {
         if let Some(at) = deadline {
             self.wakes.insert(at, flow);
         }
-        if slot.association.is_closed() {
-            self.by_tag.remove(&slot.association.local_tag());
-            if slot.released {
-                self.slots.remove(&flow);
-            }
+        let (is_closed, released) = (slot.association.is_closed(), slot.released);
+        if is_closed {
+            self.unregister(flow);
+        }
+        if is_closed && released {
+            self.slots.remove(&flow);
         }
     }
 
@@ -338,8 +407,9 @@ impl Flow for Sctp {
         _backup: bool,
     ) -> Result<(), OpenError> {
         let gone = || OpenError::Unsupported("there is no such association".into());
-        self.with(flow, |association| association.add_path(path))
-            .unwrap_or_else(|| Err(gone()))
+        let added = self.with(flow, |association| association.add_path(path));
+        self.register(flow);
+        added.unwrap_or_else(|| Err(gone()))
     }
 
     fn write(&mut self, now: Time, flow: FlowId, data: Bytes) -> Result<(), WriteError> {
@@ -385,3 +455,6 @@ impl Flow for Sctp {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

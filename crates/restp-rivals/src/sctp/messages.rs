@@ -81,18 +81,21 @@ pub(super) struct Inbound {
     open: bool,
     /// Bytes of a message above which its parts are handed up as they come.
     most: usize,
+    /// Streams that were agreed on.
+    streams: u16,
     messages: u64,
     bytes: u64,
 }
 
 impl Inbound {
-    pub fn new(next: u64, most: usize) -> Self {
+    pub fn new(next: u64, most: usize, streams: u16) -> Self {
         Inbound {
             next,
             arrived: BTreeMap::new(),
             partial: BytesMut::new(),
             open: false,
             most,
+            streams,
             messages: 0,
             bytes: 0,
         }
@@ -103,10 +106,19 @@ impl Inbound {
         self.arrived.insert(number, fragment);
     }
 
-    /// Takes the next payload in order. What can be read now, if that completes a message, or begins to fill the buffer.
+    /// Is this stream one that was agreed on?
+    pub fn has_stream(&self, stream: u16) -> bool {
+        stream < self.streams
+    }
+
+    /// Takes the next payload in order. What can be read now, if that completes a message, or begins to fill the buffer. What came by
+    /// a stream that was not agreed on is dropped, and had its place in the buffer until now (RFC 9260 §6.5).
     pub fn take(&mut self, payload: Bytes) -> Option<Bytes> {
         let fragment = self.arrived.remove(&self.next).unwrap_or_default();
         self.next += 1;
+        if !self.has_stream(fragment.stream) {
+            return None;
+        }
         let is_whole = fragment.is_first && fragment.is_last && self.partial.is_empty();
         let message = if is_whole {
             payload
@@ -144,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_and_put_together_again() {
-        let (mut out, mut into) = (Outbound::new(5), Inbound::new(5, 1 << 20));
+        let (mut out, mut into) = (Outbound::new(5), Inbound::new(5, 1 << 20, 1));
         let messages: Vec<_> = [1usize, 100, 101, 250]
             .map(|length| Bytes::from(vec![length as u8; length]))
             .into();
@@ -170,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_message_larger_than_its_share_of_the_buffer_is_handed_up_in_parts() {
-        let mut into = Inbound::new(0, 250);
+        let mut into = Inbound::new(0, 250, 1);
         let mut read = Vec::new();
         for number in 0..6 {
             into.note(

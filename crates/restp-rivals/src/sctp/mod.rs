@@ -15,8 +15,10 @@
 //! [`Flow::add_path`](restp_base::flow::Flow::add_path)): interface i of one end speaks with interface i of the other (CMT §1.1).
 //! INIT lists the opener's addresses; the server learns which of its own belongs to each by the heartbeat that comes there.
 //!
-//! Left out, because no comparison here turns on it: bundling, ERROR chunks, restart of an association that the peer still holds,
-//! two ends that open at once, addresses that come and go (RFC 5061), partial reliability (RFC 3758).
+//! What a peer does wrong is told in ERROR, or in the ABORT that ends the association ([`chunk::Cause`]); a peer that starts again, and two
+//! ends that open at once, are told apart by the tags of their cookies (RFC 9260 §5.2.4).
+//!
+//! Left out, because no comparison here turns on it: bundling, addresses that come and go (RFC 5061), partial reliability (RFC 3758).
 
 mod association;
 pub mod chunk;

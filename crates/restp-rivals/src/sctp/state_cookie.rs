@@ -13,6 +13,8 @@ pub(super) const LIFE: Duration = Duration::from_secs(60);
 /// What stands before the addresses.
 const FIXED_BYTES: usize = 8 + 4 * 5 + 2 * 3 + 2;
 const CODE_BYTES: usize = 16;
+/// Beside the streams: tags follow.
+const TIED: u8 = 0x80;
 
 /// What a server promised, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,22 +29,33 @@ pub(super) struct StateCookie {
     pub ports: Ports,
     /// Streams that the peer takes.
     pub streams: u16,
+    /// Streams that it may send by.
+    pub streams_in: u8,
+    /// Our tag and the peer's of the association that there was when it was made (RFC 9260 §5.2.2).
+    pub tie_tags: Option<TieTags>,
     /// Of the peer, the one that the INIT came from first.
     pub addresses: SmallVec<[IpAddr; 2]>,
 }
 
-/// Why a cookie does not open an association.
+/// The tags of an association that its peer, or both ends, may be about to open once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TieTags {
+    pub local: u32,
+    pub peer: u32,
+}
+
+/// Why a cookie does not open an association.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It is not one of ours.
     Forged,
-    /// It has expired.
-    Stale,
+    /// It expired so long ago, and is whole otherwise.
+    Stale(StateCookie, Duration),
 }
 
 impl StateCookie {
     pub fn seal(&self, mint: &CookieMint) -> Bytes {
-        let mut bytes = Vec::with_capacity(FIXED_BYTES + 17 * self.addresses.len() + CODE_BYTES);
+        let mut bytes = Vec::with_capacity(FIXED_BYTES + 8 + 17 * self.addresses.len() + CODE_BYTES);
         bytes.extend(self.made_at.as_nanos().to_be_bytes());
         for number in [
             self.local_tag,
@@ -56,7 +69,11 @@ impl StateCookie {
         for number in [self.ports.local, self.ports.remote, self.streams] {
             bytes.extend(number.to_be_bytes());
         }
-        bytes.extend([0, self.addresses.len() as u8]);
+        let tied = if self.tie_tags.is_some() { TIED } else { 0 };
+        bytes.extend([tied | self.streams_in, self.addresses.len() as u8]);
+        for tag in self.tie_tags.iter().flat_map(|tags| [tags.local, tags.peer]) {
+            bytes.extend(tag.to_be_bytes());
+        }
         for address in &self.addresses {
             match address {
                 IpAddr::V4(v4) => bytes.extend([&[4][..], &v4.octets()].concat()),
@@ -75,8 +92,12 @@ impl StateCookie {
             return Err(Refusal::Forged);
         }
         let cookie = StateCookie::read(state).ok_or(Refusal::Forged)?;
-        if now.since(cookie.made_at) > LIFE {
-            return Err(Refusal::Stale);
+        let late = now
+            .since(cookie.made_at)
+            .as_nanos()
+            .saturating_sub(LIFE.as_nanos());
+        if late > 0 {
+            return Err(Refusal::Stale(cookie, Duration::from_nanos(late)));
         }
         Ok(cookie)
     }
@@ -86,6 +107,17 @@ impl StateCookie {
         let long = |at: usize| Some(u64::from_be_bytes(fixed.get(at..at + 8)?.try_into().ok()?));
         let word = |at: usize| Some(u32::from_be_bytes(fixed.get(at..at + 4)?.try_into().ok()?));
         let short = |at: usize| Some(u16::from_be_bytes(fixed.get(at..at + 2)?.try_into().ok()?));
+        let flags = *fixed.get(34)?;
+        let mut tie_tags = None;
+        if flags & TIED != 0 {
+            let (tags, further) = rest.split_at_checked(8)?;
+            let (local, peer) = tags.split_at(4);
+            tie_tags = Some(TieTags {
+                local: u32::from_be_bytes(local.try_into().ok()?),
+                peer: u32::from_be_bytes(peer.try_into().ok()?),
+            });
+            rest = further;
+        }
         let mut addresses = SmallVec::new();
         while let Some((kind, bytes)) = rest.split_first() {
             let length = if *kind == 4 { 4 } else { 16 };
@@ -111,6 +143,8 @@ impl StateCookie {
                 remote: short(30)?,
             },
             streams: short(32)?,
+            streams_in: flags & !TIED,
+            tie_tags,
             addresses,
         })
     }
@@ -136,6 +170,8 @@ mod tests {
             peer_window: 5,
             ports: Ports { local: 6, remote: 7 },
             streams: 8,
+            streams_in: 9,
+            tie_tags: None,
             addresses: smallvec![IpAddr::from([10, 0, 0, 1]), Ipv6Addr::LOCALHOST.into()],
         }
     }
@@ -145,7 +181,19 @@ mod tests {
         let sealed = cookie().seal(&mint());
         let after = |seconds| StateCookie::open(&mint(), Time::ZERO + Duration::from_secs(seconds), &sealed);
         assert_eq!(after(65), Ok(cookie()));
-        assert_eq!(after(66), Err(Refusal::Stale));
+        let second = Duration::from_secs(1);
+        assert_eq!(after(66), Err(Refusal::Stale(cookie(), second)));
+    }
+
+    #[test]
+    fn it_has_the_tags_of_the_association_before_where_there_was_one() {
+        let tied = StateCookie {
+            tie_tags: Some(TieTags { local: 10, peer: 11 }),
+            ..cookie()
+        };
+        let sealed = tied.seal(&mint());
+        assert_eq!(StateCookie::open(&mint(), Time::ZERO, &sealed), Ok(tied));
+        assert_eq!(sealed.len(), cookie().seal(&mint()).len() + 8);
     }
 
     #[test]

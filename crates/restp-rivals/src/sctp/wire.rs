@@ -4,6 +4,7 @@ use super::chunk::{Chunk, ChunkError, DATA_HEADER_BYTES, padded};
 use bytes::{Bytes, BytesMut};
 use crc::{CRC_32_ISCSI, Crc, Table};
 use restp_base::machine::{Datagram, Head};
+use restp_services::connection_management::Ports;
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -49,8 +50,13 @@ pub enum WireError {
         found: u32,
     },
     /// One of its chunks.
-    #[error(transparent)]
-    Chunk(#[from] ChunkError),
+    #[error("{error}")]
+    Chunk {
+        /// Whom it speaks to.
+        header: Header,
+        /// What is wrong with it.
+        error: ChunkError,
+    },
     /// INIT, INIT ACK and SHUTDOWN COMPLETE travel alone (RFC 9260 §4.3).
     #[error("a chunk that has to travel alone has company")]
     Company,
@@ -62,7 +68,9 @@ impl Packet {
     /// # Errors
     /// When it is damaged, or any of its chunks is malformed: then nothing of it is believed.
     pub fn parse(datagram: &mut Datagram) -> Result<Packet, WireError> {
-        let is_own_form = datagram.head.len() == HEADER_BYTES + DATA_HEADER_BYTES && datagram.head[12] == 0;
+        let is_own_form = datagram.head.len() == HEADER_BYTES + DATA_HEADER_BYTES
+            && datagram.head[12] == 0
+            && !datagram.body.is_empty();
         let bytes = match &datagram.head[..] {
             [] => std::mem::take(&mut datagram.body),
             _ if is_own_form => return Packet::parse_data(datagram),
@@ -73,13 +81,14 @@ impl Packet {
         let mut chunks = SmallVec::new();
         let mut travels_alone = false;
         while !rest.is_empty() {
-            match Chunk::take(&mut rest)? {
-                Some(Some(chunk)) => {
-                    travels_alone |= chunk.travels_alone();
-                    chunks.push(chunk);
-                }
-                Some(None) => {}
-                None => break,
+            let chunk = Chunk::take(&mut rest).map_err(|error| WireError::Chunk { header, error })?;
+            let ends = chunk.ends_packet();
+            travels_alone |= chunk.travels_alone();
+            if !chunk.is_passed_over() {
+                chunks.push(chunk);
+            }
+            if ends {
+                break;
             }
         }
         if travels_alone && chunks.len() > 1 {
@@ -94,15 +103,19 @@ impl Packet {
         let mut head = BytesMut::from(&datagram.head[HEADER_BYTES..]);
         let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
         let payload = length.saturating_sub(DATA_HEADER_BYTES);
+        let wrong = |error| WireError::Chunk { header, error };
         if payload == 0 || padded(payload) != datagram.body.len() {
-            return Err(ChunkError::NoUserData.into());
+            return Err(wrong(ChunkError::Short {
+                expected: length,
+                found: DATA_HEADER_BYTES + datagram.body.len(),
+            }));
         }
         // The codec reads the head with one byte of payload; the real one takes its place.
         let short = (DATA_HEADER_BYTES + 1) as u16;
         head[2..4].copy_from_slice(&short.to_be_bytes());
         head.extend_from_slice(&datagram.body[..1]);
         let mut chunks = SmallVec::new();
-        if let Some(Some(Chunk::Data(mut data))) = Chunk::take(&mut head.freeze())? {
+        if let Chunk::Data(mut data) = Chunk::take(&mut head.freeze()).map_err(wrong)? {
             data.payload = std::mem::take(&mut datagram.body);
             data.payload.truncate(payload);
             chunks.push(Chunk::Data(data));
@@ -162,6 +175,14 @@ impl Header {
             destination_port: u16::from_be_bytes([c, d]),
             tag: u32::from_be_bytes([e, f, g, h]),
         })
+    }
+
+    /// The ports as the receiver sees them.
+    pub fn ports(&self) -> Ports {
+        Ports {
+            local: self.destination_port,
+            remote: self.source_port,
+        }
     }
 
     fn emit(&self, out: &mut Head) {

@@ -1,49 +1,23 @@
 //! Peers that break the rules, and those that are none: a counted drop, bounded memory, never a panic.
 
 use super::network::*;
+use super::restart::{an_init, offer};
 use bytes::Bytes;
-use restp_base::flow::Flow;
-use restp_base::machine::{Datagram, Input, Machine};
-use restp_base::time::Duration;
+use restp_base::flow::{CloseReason, Flow};
+use restp_base::machine::{Datagram, Event, Input, Machine};
+use restp_base::time::{Duration, Time};
 use restp_rivals::sctp::chunk::{Chunk, Data, Fragment, Init, Sack};
 use restp_rivals::sctp::wire::Packet;
-
-fn datagram(packet: &Packet, path: restp_base::machine::PathAddress) -> Datagram {
-    let mut out = Datagram::empty();
-    packet.emit(&mut out);
-    out.path = path;
-    out
-}
-
-/// A network whose association stands, and a packet of its opener to copy.
-fn standing() -> (Net, Packet) {
-    let mut net = Net::new(sctp(&[("receive-buffer", "64 KiB")]), &[wide(10)]);
-    net.open();
-    net.run_for(ms(100));
-    let packet = net
-        .log
-        .iter()
-        .rfind(|seen| seen.from == OPENER)
-        .expect("sent")
-        .packet
-        .clone();
-    (net, packet)
-}
-
-impl Net {
-    fn server_hears(&mut self, packet: &mut Packet, chunk: Chunk) {
-        packet.chunks = smallvec::smallvec![chunk];
-        let mut datagram = datagram(packet, Net::path(0).reversed());
-        self.hosts[SERVER].handle(self.now, Input::Datagram(&mut datagram));
-    }
-}
+use restp_rivals::sctp::{Sctp, SctpConfig};
+use smallvec::smallvec;
+use std::net::IpAddr;
 
 #[test]
 fn a_flood_of_inits_leaves_nothing_behind() {
     let mut net = Net::new(sctp(&[]), &[wide(10)]);
     net.open();
     net.run_for(ms(5));
-    let mut packet = net.log[0].packet.clone();
+    let packet = net.log[0].packet.clone();
     for tag in 1..2000 {
         let init = Init {
             tag,
@@ -52,7 +26,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
             streams_in: 1,
             ..Init::default()
         };
-        net.server_hears(&mut packet, Chunk::Init(init));
+        net.server_hears(&packet, Chunk::Init(init));
     }
     assert_eq!(net.hosts[SERVER].held(), 0);
     let mut out = Datagram::empty();
@@ -65,7 +39,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
 
 #[test]
 fn reports_on_what_was_never_sent_are_not_believed() {
-    let (mut net, mut packet) = standing();
+    let (mut net, packet) = standing();
     let accepted = net.accepted().expect("accepted");
     for _ in 0..8 {
         net.hosts[SERVER]
@@ -80,7 +54,7 @@ fn reports_on_what_was_never_sent_are_not_believed() {
             blocks: blocks.into(),
             ..Sack::default()
         };
-        net.server_hears(&mut packet, Chunk::Sack(sack));
+        net.server_hears(&packet, Chunk::Sack(sack));
     }
     let stats = net.hosts[SERVER].stats(accepted).expect("open");
     assert_eq!(stats.rejected_packets, 2);
@@ -89,7 +63,7 @@ fn reports_on_what_was_never_sent_are_not_believed() {
 
 #[test]
 fn data_beyond_the_window_and_endless_messages_cost_bounded_memory() {
-    let (mut net, mut packet) = standing();
+    let (mut net, packet) = standing();
     let accepted = net.accepted().expect("accepted");
     net.reads = false;
     let mut chance = chance(7);
@@ -105,7 +79,7 @@ fn data_beyond_the_window_and_endless_messages_cost_bounded_memory() {
             ..Fragment::default()
         };
         let payload = Bytes::from(noise(1 + chance.below(1400) as usize));
-        net.server_hears(&mut packet, Chunk::Data(Data { fragment, payload }));
+        net.server_hears(&packet, Chunk::Data(Data { fragment, payload }));
         let memory = net.hosts[SERVER].stats(accepted).expect("open").memory_bytes;
         assert!(memory < 300_000, "{memory} after {step}");
         if step % 1000 == 0 {
@@ -154,4 +128,84 @@ fn whatever_arrives_nothing_panics_and_the_association_lives_or_ends() {
         }
         net.run_for(Duration::from_secs(5));
     }
+}
+
+/// A server by itself, and packets from whichever host of the opener's network.
+struct Alone {
+    host: Sctp,
+    /// Packets of an opener to copy.
+    init: Packet,
+    other: Packet,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let (net, other) = standing();
+        Alone {
+            host: Sctp::new(SctpConfig {
+                listen: Some(PORT),
+                first_tsn: Some(FIRST_TSN),
+                ..SctpConfig::new(sctp(&[]))
+            }),
+            init: net.log[0].packet.clone(),
+            other,
+        }
+    }
+
+    fn hear(&mut self, tag: u32, chunk: Chunk, from: u8) -> Vec<Packet> {
+        let mut packet = self.other.clone();
+        (packet.header.tag, packet.chunks) = (tag, smallvec![chunk]);
+        let mut path = Net::path(0).reversed();
+        path.remote = ([10, 0, 0, from], 0).into();
+        let now = Time::ZERO;
+        self.host
+            .handle(now, Input::Datagram(&mut datagram(&packet, path)));
+        let mut out = Datagram::empty();
+        let mut said = Vec::new();
+        while self.host.poll_transmit(now, &mut out) {
+            said.push(Packet::parse(&mut out).expect("a packet"));
+        }
+        said
+    }
+
+    /// Somebody at `from` opens; our tag for it, and what the application hears.
+    fn opens(&mut self, init: Init, from: u8) -> (u32, Vec<Event>) {
+        let said = self.hear(self.init.header.tag, Chunk::Init(init), from);
+        let offered = offer(&said[0]);
+        let cookie = offered.cookie.expect("INIT ACK has one");
+        let said = self.hear(offered.tag, Chunk::CookieEcho(cookie), from);
+        assert_eq!(said[0].chunks[..], [Chunk::CookieAck]);
+        let events = std::iter::from_fn(|| self.host.poll_event());
+        (offered.tag, events.collect())
+    }
+
+    /// Somebody at .66 says that it is at .1 as well, and sends something in the name of .1.
+    fn claims(&mut self) {
+        let mut init = an_init(66);
+        init.addresses = smallvec![IpAddr::from([10, 0, 0, 1])];
+        let (tag, events) = self.opens(init, 66);
+        assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
+        self.hear(tag, Chunk::Heartbeat(noise(8).into()), 1);
+    }
+}
+
+/// RFC 9260 §5.4: an association that only says that an address is its peer's has no part in what comes from there, whoever was first.
+#[test]
+fn whoever_names_the_address_of_another_has_no_part_in_its_set_up() {
+    let mut alone = Alone::new();
+    alone.claims();
+    let (_, events) = alone.opens(an_init(77), 1);
+    assert!(
+        matches!(events[..], [Event::Accepted(_)]),
+        "none has ended: {events:?}"
+    );
+    let mut alone = Alone::new();
+    let (_, events) = alone.opens(an_init(77), 1);
+    let [Event::Accepted(first)] = events[..] else {
+        panic!("{events:?}")
+    };
+    alone.claims();
+    let (_, events) = alone.opens(an_init(78), 1);
+    let ended = Event::Closed(first, CloseReason::Reset);
+    assert!(events.contains(&ended), "it has started again: {events:?}");
 }

@@ -2,10 +2,12 @@
 
 mod cmt;
 mod ending;
+mod errors;
 mod hostile;
 mod interop;
 mod network;
 mod paths;
+mod restart;
 mod set_up;
 mod smt;
 mod transfer;

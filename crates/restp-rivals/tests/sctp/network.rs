@@ -237,6 +237,38 @@ impl Net {
         }
     }
 
+    /// `host` hears `chunks` by the first path at once, in a packet with the header of `like`.
+    pub fn hears(&mut self, host: usize, like: &Packet, chunks: impl IntoIterator<Item = Chunk>) {
+        let packet = Packet {
+            chunks: chunks.into_iter().collect(),
+            ..like.clone()
+        };
+        let path = Self::path(0);
+        let path = if host == OPENER { path } else { path.reversed() };
+        let mut datagram = datagram(&packet, path);
+        self.hosts[host].handle(self.now, Input::Datagram(&mut datagram));
+    }
+
+    pub fn server_hears(&mut self, like: &Packet, chunk: Chunk) {
+        self.hears(SERVER, like, [chunk]);
+    }
+
+    /// What `host` has to say now; it gets nowhere.
+    pub fn says(&mut self, host: usize) -> Vec<Packet> {
+        let mut out = Datagram::empty();
+        let mut said = Vec::new();
+        while self.hosts[host].poll_transmit(self.now, &mut out) {
+            said.push(Packet::parse(&mut out).expect("everything sent parses"));
+        }
+        said
+    }
+
+    /// The first packet that carries what `is_it` looks for.
+    pub fn seen(&self, is_it: impl Fn(&Chunk) -> bool) -> Packet {
+        let seen = self.log.iter().find(|seen| is_it(seen.chunk()));
+        seen.expect("it was sent").packet.clone()
+    }
+
     /// Puts a datagram on the wire, as if `host` had sent it.
     pub fn send(&mut self, host: usize, mut datagram: Datagram) {
         let std::net::IpAddr::V4(address) = datagram.path.local.ip() else {
@@ -318,4 +350,21 @@ pub fn messages(count: usize, most: usize) -> Vec<Bytes> {
 /// Chance that is the same in every run.
 pub fn chance(seed: u64) -> restp_base::random::Stream {
     restp_base::random::Stream::named(seed, "network")
+}
+
+pub fn datagram(packet: &Packet, path: PathAddress) -> Datagram {
+    let mut out = Datagram::empty();
+    packet.emit(&mut out);
+    out.path = path;
+    out
+}
+
+/// A network whose association stands, and a packet of its opener to copy.
+pub fn standing() -> (Net, Packet) {
+    let mut net = Net::new(sctp(&[("receive-buffer", "64 KiB")]), &[wide(10)]);
+    net.open();
+    net.run_for(ms(100));
+    let sent = net.log.iter().rfind(|seen| seen.from == OPENER);
+    let packet = sent.expect("sent").packet.clone();
+    (net, packet)
 }

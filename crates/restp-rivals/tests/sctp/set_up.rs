@@ -152,11 +152,15 @@ fn packets_of_no_association_are_answered_as_the_standard_says() {
     assert_eq!(aborts, None, "never answered");
     let aborts = answer_to(&mut net, Chunk::Heartbeat(noise(8).into())).expect("answered");
     assert_eq!(aborts.header.tag, 12_345);
-    assert_eq!(aborts.chunks[..], [Chunk::Abort { reflects_tag: true }]);
+    let abort = |reflects_tag| Chunk::Abort {
+        reflects_tag,
+        causes: Default::default(),
+    };
+    assert_eq!(aborts.chunks[..], [abort(true)]);
     let complete = answer_to(&mut net, Chunk::ShutdownAck).expect("answered");
     assert_eq!(
         complete.chunks[..],
         [Chunk::ShutdownComplete { reflects_tag: true }]
     );
-    assert_eq!(answer_to(&mut net, Chunk::Abort { reflects_tag: false }), None);
+    assert_eq!(answer_to(&mut net, abort(false)), None);
 }

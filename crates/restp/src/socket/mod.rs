@@ -3,6 +3,8 @@
 //!
 //! | Module | Holds |
 //! |---|---|
+//! | `beside` | a second socket at the port of another one |
+//! | `bpf` | programs for the kernel |
 //! | `fault` | what an error of a send says about its path |
 //! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
@@ -11,6 +13,9 @@
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
 
+mod beside;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod bpf;
 mod fault;
 mod fragments;
 mod inbox;
@@ -78,15 +83,7 @@ impl Socket {
     /// # Errors
     /// When the address is in use, not local or not allowed, or outside of a runtime with I/O.
     pub(crate) fn bind(address: SocketAddr, device: Option<&str>) -> io::Result<Self> {
-        let raw = socket2::Socket::new(
-            socket2::Domain::for_address(address),
-            socket2::Type::DGRAM,
-            Some(socket2::Protocol::UDP),
-        )?;
-        // A kernel that grants less still works, with more loss under bursts.
-        let _ = raw.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-        let _ = raw.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-        raw.set_nonblocking(true)?;
+        let raw = Self::unbound(address)?;
         #[cfg(target_os = "linux")]
         if let Some(device) = device
             && let Err(error) = raw.bind_device(Some(device.as_bytes()))
@@ -97,6 +94,23 @@ impl Socket {
         let _ = device;
         raw.bind(&address.into())?;
         Self::of(raw)
+    }
+
+    /// One for addresses like this one.
+    fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
+        let raw = socket2::Socket::new(
+            socket2::Domain::for_address(address),
+            socket2::Type::DGRAM,
+            Some(socket2::Protocol::UDP),
+        )?;
+        // A kernel that grants less still works, with more loss under bursts.
+        let _ = raw.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+        let _ = raw.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+        raw.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            raw.set_only_v6(true)?; // IPv4 has a socket of its own, which may be at the same port
+        }
+        Ok(raw)
     }
 
     /// Takes a socket that somebody else has bound, with the buffers it has.

@@ -13,6 +13,7 @@ mod mtu;
 mod multipath;
 mod parity;
 mod partial;
+mod shared_port;
 mod streams;
 mod toy;
 mod transfer;

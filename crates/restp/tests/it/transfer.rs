@@ -4,6 +4,7 @@ use crate::common::{Line, PORT, loopback, noise, within};
 use bytes::Bytes;
 use restp::emulator::Report;
 use restp::{Acceptance, CloseReason, Connection, Endpoint, EndpointConfig, Preset, Trust};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn config(preset: &str) -> EndpointConfig {
@@ -148,4 +149,17 @@ async fn hostile_datagrams_change_nothing_for_a_connection() {
         stats.plain + stats.malformed + stats.unknown + stats.forged + stats.for_others > 100,
         "{stats:?}"
     );
+}
+
+/// What listens everywhere had no socket for IPv6: that one claimed the port of IPv4 as well.
+#[tokio::test]
+async fn ipv4_and_ipv6_listen_everywhere_at_the_same_port() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("skipped: a host without IPv6");
+        return;
+    }
+    let bind = |at: SocketAddr| Endpoint::bind(at, config("default"), Trust::Anybody).expect("a free port");
+    let four = bind((Ipv4Addr::UNSPECIFIED, 0).into());
+    let six = bind((Ipv6Addr::UNSPECIFIED, four.local_addr().port()).into());
+    assert_eq!(six.local_addr().port(), four.local_addr().port());
 }

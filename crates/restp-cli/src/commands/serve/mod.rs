@@ -10,8 +10,9 @@ mod tunnel;
 
 pub use datagrams::resolve;
 
+use super::beside::{Beside, Content, tickets};
 use super::places::{Places, Visitor};
-use super::{GOODBYE, bear, host, most_open_files, run};
+use super::{GOODBYE, bear, host, most_open_files, publish, run};
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -51,12 +52,14 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
     config.listeners.push(datagrams::listener(user_timeout)?);
     config.listeners.push(tunnel::listener(user_timeout));
     let (security, capability) = host::security(&arguments, &keys)?;
+    let content = Content::open(&arguments.content, arguments.seal.key.as_deref())?;
     let targets = allowed.words();
     let service = Arc::new(Service::new(allowed, capability.clone(), max_connections));
     most_open_files();
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
+        let content = content.start(&endpoint)?;
         let _monitor = Monitor::start("serve", &endpoint, &arguments.monitor)?;
         let relays = host::register(&arguments.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability, &relays);
@@ -70,8 +73,11 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             ticket: word,
             addresses: ticket.addresses().to_vec(),
             targets,
+            content: content.as_ref().and_then(|content| content.invitation.as_ref()),
         };
-        output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
+        output.result(&invitation, |invitation| {
+            tickets(&invitation.ticket, invitation.content)
+        })?;
         host::show_code(&arguments, &ticket);
         let (mut places, mut pipes) = (Places::at_most(max_connections), JoinSet::new());
         let result = loop {
@@ -99,6 +105,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             }
         };
         pipes.shutdown().await;
+        content.into_iter().for_each(Beside::end);
         endpoint.leave_relays();
         let _ = timeout(GOODBYE, endpoint.close()).await;
         result
@@ -119,8 +126,11 @@ fn hint(targets: &[String], ticket: &str) -> String {
 
 /// What is printed first.
 #[derive(Serialize)]
-struct Invitation {
+struct Invitation<'a> {
     ticket: String,
     addresses: Vec<SocketAddr>,
     targets: Vec<String>,
+    /// What is published at the same port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a publish::Invitation>,
 }

@@ -1,6 +1,6 @@
 //! What `restp serve` is to do: as the file of `--config` says, and the command line on top of it.
 
-use crate::args::{CompositionArgs, HostArgs, MonitorArgs, SealArgs, Serve};
+use crate::args::{CompositionArgs, ContentArgs, HostArgs, MonitorArgs, SealArgs, Serve};
 use crate::failure::Failure;
 use crate::keys;
 use crate::pipe::AllowList;
@@ -41,6 +41,10 @@ struct Written {
     keys: Vec<Spanned<String>>,
     open: bool,
     relay: Vec<String>,
+    publish: Vec<PathBuf>,
+    cache: Option<PathBuf>,
+    cache_size: Option<String>,
+    upstream: Vec<String>,
     metrics: Option<String>,
     key: Option<PathBuf>,
     timeout: Option<Spanned<String>>,
@@ -65,6 +69,7 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
         allow,
         open,
         relay,
+        content,
         qr,
         monitor,
     } = &arguments.host;
@@ -91,6 +96,14 @@ pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
     host.open |= open;
     host.qr |= qr;
     host.relay.extend_from_slice(relay);
+    host.content.publish.extend_from_slice(&content.publish);
+    host.content.upstream.extend_from_slice(&content.upstream);
+    if content.cache.is_some() {
+        host.content.cache.clone_from(&content.cache);
+    }
+    if content.cache_size.is_some() {
+        host.content.cache_size.clone_from(&content.cache_size);
+    }
     if monitor.metrics.is_some() {
         host.monitor.metrics.clone_from(&monitor.metrics);
     }
@@ -181,6 +194,12 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         allow: Vec::new(),
         open: written.open,
         relay: written.relay,
+        content: ContentArgs {
+            publish: written.publish.iter().map(|path| folder.join(path)).collect(),
+            cache: written.cache.map(|cache| folder.join(cache)),
+            cache_size: written.cache_size,
+            upstream: written.upstream,
+        },
         qr: false,
         monitor: MonitorArgs {
             metrics: written.metrics,

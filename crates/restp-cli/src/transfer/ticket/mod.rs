@@ -23,7 +23,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use thiserror::Error;
-use word::{Content, Reader, Writer, reachable};
+use word::{Content, MAX_ADDRESSES, Reader, Writer, reachable};
 
 const NAME: &str = "restp";
 
@@ -58,6 +58,11 @@ pub enum TicketError {
         "{0}: nobody can be reached at port 0; write IP:PORT, such as 127.0.0.1:7000, with the port that `restp recv` or `restp serve` printed"
     )]
     NoPort(SocketAddr),
+    /// It stands for no host, or for many.
+    #[error(
+        "{0}: that is no address of one host; write IP:PORT, such as 127.0.0.1:7000, with an address of the host where `restp recv` or `restp serve` runs"
+    )]
+    NoHost(SocketAddr),
     /// Characters were lost or changed.
     #[error("the ticket is damaged ({0}); copy the whole word that `restp recv` or `restp serve` printed")]
     Damaged(&'static str),
@@ -75,7 +80,7 @@ impl Ticket {
     }
 
     /// Most addresses of one ticket; further ones are left out.
-    pub const MAX_ADDRESSES: usize = 16;
+    pub const MAX_ADDRESSES: usize = MAX_ADDRESSES;
 
     /// A ticket of these addresses.
     pub fn new(mut addresses: Vec<SocketAddr>) -> Self {
@@ -149,8 +154,7 @@ impl Ticket {
     fn read(mut rest: Reader<'_>) -> Result<Self, TicketError> {
         let count = rest.number()?;
         let (mut addresses, mut relays) = (Vec::new(), Vec::new());
-        for _ in 0..count & !(SEVERAL | KEYED | CAPABLE) {
-            let (address, is_relayed) = rest.address()?;
+        for (address, is_relayed) in rest.addresses(count & !(SEVERAL | KEYED | CAPABLE))? {
             let list = if is_relayed { &mut relays } else { &mut addresses };
             list.push(address);
         }
@@ -218,6 +222,10 @@ impl FromStr for Ticket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::is_of_one_host;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::net::IpAddr;
 
     fn ticket() -> Ticket {
         let addresses = ["192.0.2.1:4000", "[2001:db8::1]:4001"];
@@ -293,6 +301,22 @@ mod tests {
         assert_eq!(word.parse::<Ticket>(), Err(TicketError::NoPort(address)));
     }
 
+    /// Relays beyond the sixteenth were relays of which no address was known.
+    #[test]
+    fn a_ticket_with_too_many_addresses_is_none() {
+        for is_relayed in [false, true] {
+            for count in [16, 17, 31] {
+                let mut out = Writer::of(NAME);
+                out.put(&[count]);
+                for port in 1..=u16::from(count) {
+                    out.put_address(([192, 0, 2, 1], port).into(), is_relayed);
+                }
+                let read = out.word().parse::<Ticket>();
+                assert_eq!(read.is_ok(), count == 16, "{read:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_changed_or_cut_ticket_is_noticed() {
         let word = ticket().to_string();
@@ -353,5 +377,54 @@ mod tests {
         assert_eq!(here.addresses()[0].to_string(), "[fe80::1%7]:7000");
         let there: Ticket = here.to_string().parse().unwrap();
         assert_eq!(there.addresses()[0].to_string(), "[fe80::1]:7000");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            places in vec((any::<IpAddr>(), 7069_u16..7072, any::<bool>()), 1..=16),
+            networks in any::<bool>(),
+            several in any::<bool>(),
+            key in any::<Option<[u8; 32]>>(),
+            capability in any::<Option<[u8; 8]>>(),
+        ) {
+            let (mut addresses, mut relays) = (Vec::new(), Vec::new());
+            for (index, (ip, port, is_relayed)) in places.into_iter().enumerate() {
+                let ip = match ip {
+                    IpAddr::V6(ip) if networks => {
+                        let network = 0x2001_0db8 << 96 | (index as u128 % 3) << 64;
+                        std::net::Ipv6Addr::from_bits(ip.to_bits() << 64 >> 64 | network).into()
+                    }
+                    ip => ip,
+                };
+                let address = SocketAddr::new(ip, port);
+                if is_of_one_host(ip) && !addresses.contains(&address) && !relays.contains(&address) {
+                    let list = if is_relayed { &mut relays } else { &mut addresses };
+                    list.push(address);
+                }
+            }
+            prop_assume!(addresses.len() + relays.len() > 0);
+            let ticket = if several { Ticket::of_paths(addresses) } else { Ticket::new(addresses) };
+            let ticket = ticket.with_relays(relays).with_key(key.map(PublicKey));
+            let ticket = ticket.with_capability(capability.map(Capability::of_ticket));
+            prop_assert_eq!(ticket.to_string().parse(), Ok(ticket));
+        }
+
+        #[test]
+        fn anything_may_be_in_a_ticket(
+            head in 0_u8..18,
+            flags in 0_u8..8,
+            bytes in vec(prop_oneof![Just(4), Just(6), Just(0x24), Just(0x34), Just(0x66), Just(0), any::<u8>()], 0..100),
+        ) {
+            let mut out = Writer::of(NAME);
+            out.put(&[head | flags << 5]);
+            out.put(&bytes);
+            if let Ok(ticket) = out.word().parse::<Ticket>() {
+                prop_assert!((1..=MAX_ADDRESSES).contains(&ticket.addresses().len()));
+                prop_assert!(ticket.relays().iter().all(|relay| ticket.addresses().contains(relay)));
+                let again = ticket.to_string();
+                prop_assert_eq!(again.parse::<Ticket>().map(|read| read.to_string()), Ok(again));
+            }
+        }
     }
 }

@@ -11,9 +11,12 @@
 //! Version 1 is read as before: base 32 in any case, the version before the content, every port and every address written out.
 
 use super::TicketError;
-use crate::address::DEFAULT_PORT;
+use crate::address::{DEFAULT_PORT, is_of_one_host};
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Most addresses of one ticket; further ones are left out.
+pub(crate) const MAX_ADDRESSES: usize = 16;
 
 const VERSION: u8 = 2;
 const IPV4: u8 = 4;
@@ -26,8 +29,11 @@ const SAME_NETWORK: u8 = 0x40;
 pub(crate) fn split<'a>(name: &str, word: &'a str) -> Option<(u8, &'a str)> {
     let (start, digits) = word.trim().split_once('-')?;
     let called = start.get(..name.len())?;
-    let version = start[name.len()..].parse().ok()?;
-    called.eq_ignore_ascii_case(name).then_some((version, digits))
+    let version = &start[name.len()..];
+    let number = version.parse::<u8>().ok()?;
+    // A number is written in one way: other programs take two words for two tickets.
+    let is_one = called.eq_ignore_ascii_case(name) && version == number.to_string();
+    is_one.then_some((number, digits))
 }
 
 /// Bytes that were not damaged on their way.
@@ -40,7 +46,7 @@ impl Content {
     /// Of these digits of a ticket of this version.
     pub fn of((version, digits): (u8, &str)) -> Result<Self, TicketError> {
         let decoded = match version {
-            1 => BASE32_NOPAD.decode(digits.to_uppercase().as_bytes()),
+            1 => BASE32_NOPAD.decode(digits.to_ascii_uppercase().as_bytes()),
             VERSION => BASE64URL_NOPAD.decode(digits.as_bytes()),
             _ => return Err(TicketError::Version(version)),
         };
@@ -103,8 +109,15 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// One that can be reached, and whether a relay has it for the host.
-    pub fn address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
+    /// So many that can be reached, and whether a relay has them for the host.
+    pub fn addresses(&mut self, count: u8) -> Result<Vec<(SocketAddr, bool)>, TicketError> {
+        if usize::from(count) > MAX_ADDRESSES {
+            return Err(TicketError::Damaged("it has too many addresses"));
+        }
+        (0..count).map(|_| self.address()).collect()
+    }
+
+    fn address(&mut self) -> Result<(SocketAddr, bool), TicketError> {
         let unknown = TicketError::Damaged("an address is of no known family");
         let family = self.number()?;
         let marks = match self.version {
@@ -198,10 +211,11 @@ fn network(ip: IpAddr) -> Option<[u8; 8]> {
     }
 }
 
-/// A destination has a port.
+/// A destination is one host, and has a port.
 pub(crate) fn reachable(address: SocketAddr) -> Result<SocketAddr, TicketError> {
     match address.port() {
         0 => Err(TicketError::NoPort(address)),
+        _ if !is_of_one_host(address.ip()) => Err(TicketError::NoHost(address)),
         _ => Ok(address),
     }
 }
@@ -242,9 +256,8 @@ mod tests {
         let word = out.word();
         let content = Content::of(split("restp", &word).unwrap()).unwrap();
         let mut rest = content.reader().unwrap();
-        for (text, _) in written {
-            assert_eq!(rest.address(), Ok((at(text), text.contains("51"))));
-        }
+        let read = written.map(|(text, _)| (at(text), text.contains("51")));
+        assert_eq!(rest.addresses(written.len() as u8), Ok(read.to_vec()));
         assert_eq!(rest.end(), Ok(()));
     }
 
@@ -263,6 +276,35 @@ mod tests {
         }
     }
 
+    /// As a name of many hosts would be, or of none.
+    #[test]
+    fn an_address_of_no_single_host_is_not_sent_to() {
+        for text in [
+            "0.0.0.0:9",
+            "[::]:9",
+            "224.0.0.1:9",
+            "[ff02::1]:9",
+            "255.255.255.255:9",
+            "[::ffff:0.0.0.0]:9",
+            "[::ffff:224.0.0.1]:9",
+        ] {
+            let mut out = Writer::of("restp");
+            out.put_address(at(text), false);
+            let word = out.word();
+            let content = Content::of(split("restp", &word).unwrap()).unwrap();
+            let read = content.reader().unwrap().addresses(1);
+            assert_eq!(read, Err(TicketError::NoHost(at(text))));
+        }
+    }
+
+    #[test]
+    fn no_letter_of_version_1_stands_for_another_one() {
+        let digits = "aebajqaaaiaq7iageaaq3oaaaaaaaaaaaaaaaaaaaeh2da545kia";
+        assert!(Content::of((1, digits)).is_ok());
+        let dotless = digits.replacen('i', "ı", 1); // whose capital is I as well
+        assert!(Content::of((1, &dotless)).is_err());
+    }
+
     #[test]
     fn a_word_begins_with_its_name_and_version() {
         assert_eq!(split("restp", "RESTP2-Ab-c"), Some((2, "Ab-c")));
@@ -271,6 +313,8 @@ mod tests {
             "restpc2-a",
             "restp2",
             "restp2024-01.tar",
+            "restp+2-a",
+            "restp02-a",
             "re",
             "réstp2-a",
             "",

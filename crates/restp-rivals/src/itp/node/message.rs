@@ -6,6 +6,7 @@ use crate::itp::trust::{KEY_BYTES, PublisherKey};
 use crate::itp::wire::{HEADER_BYTES, Header, Kind, Pointer, Refusal};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn, Head, PathAddress};
+use std::ops::RangeInclusive;
 
 /// What a request asks for: the root manifest with this digest, signed by this publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,10 +102,9 @@ pub(super) fn take_apart(datagram: &mut Datagram) -> Option<(Header, Bytes)> {
     Some((header, whole.split_off(length)))
 }
 
-/// Does a datagram begin as ITP does? A PDU of ResTP begins with four zero bits, a sealed datagram with a bit 1.
-pub fn is_itp(first_byte: u8) -> bool {
-    first_byte >> 4 == 1
-}
+/// What datagrams of ITP begin with: the version, and a type in the lower half. Nothing else of a ResTP host begins so
+/// (docs/protocol/first-bytes.md), and one port can serve both.
+pub const FIRST_BYTES: RangeInclusive<u8> = 0x10..=0x1F;
 
 /// Bytes on the wire of an answer with so much payload.
 pub(super) fn answer_bytes(payload: usize) -> u64 {

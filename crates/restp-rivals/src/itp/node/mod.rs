@@ -22,7 +22,7 @@ mod shelf;
 mod upstream;
 
 pub use super::holding::Item;
-pub use message::{Wanted, is_itp};
+pub use message::{FIRST_BYTES, Wanted};
 pub use origin::{Complaint, SourceReport};
 pub use relay::{RelayCounters, Store};
 pub use retrieval::Keep;

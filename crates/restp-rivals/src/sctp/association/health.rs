@@ -108,7 +108,7 @@ impl Association {
         }
         if self.errors > self.parameters.association_attempts {
             let waited = now.since(self.sender.progress_at());
-            self.end(CloseReason::TimedOut(waited), State::Aborting);
+            self.end(CloseReason::TimedOut(waited), State::Aborting(None));
         }
     }
 

@@ -2,8 +2,9 @@
 //! call; no algorithm lives here.
 
 use super::{Association, State};
-use crate::sctp::chunk::Chunk;
-use crate::sctp::chunk::{Data, Init, MOST_BLOCKS, Sack};
+use crate::sctp::STREAMS;
+use crate::sctp::chunk::{Cause, Chunk, Data, Init, MOST_BLOCKS, Sack};
+use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::machine::PathAddress;
 use restp_base::sequence::expand;
@@ -12,6 +13,7 @@ use restp_services::ack::AckReport;
 use restp_services::connection_management::{Handshake, Notice};
 use restp_services::ordering::Arrival;
 use restp_services::sender::{Grant, PeerReport};
+use smallvec::smallvec;
 
 /// Answers that may wait to be sent.
 const MOST_REPLIES: usize = 16;
@@ -59,6 +61,7 @@ impl Association {
                 self.end(reason, State::Closed);
             }
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
+            Chunk::Error(causes) => self.on_causes(now, &causes),
             _ if self.state.is_opening() || self.state.is_over() => self.stats.rejected_packets += 1,
             Chunk::Data(data) => self.on_data(now, index, data),
             Chunk::Sack(sack) => self.on_report(now, &sack, sack.blocks.len() < MOST_BLOCKS),
@@ -74,13 +77,18 @@ impl Association {
                 self.on_shutdown(now);
             }
             Chunk::ShutdownAck => self.on_shutdown_ack(),
-            // The cookie opened this association; the answer to it was lost.
-            Chunk::CookieEcho(_) => self.reply(index, Chunk::CookieAck),
-            Chunk::Error | Chunk::Init(_) => {}
+            Chunk::Unrecognized(whole) => self.report(index, Cause::unrecognized_chunk(&whole)),
+            // The host looks at them where they stand as they should: alone, or in front.
+            Chunk::Init(_) | Chunk::CookieEcho(_) => self.stats.rejected_packets += 1,
         }
     }
 
-    fn reply(&mut self, index: usize, chunk: Chunk) {
+    /// The peer hears what was wrong, and the association lives.
+    fn report(&mut self, index: usize, cause: Cause) {
+        self.reply(index, Chunk::Error(smallvec![cause]));
+    }
+
+    pub(super) fn reply(&mut self, index: usize, chunk: Chunk) {
         if self.replies.len() < MOST_REPLIES {
             self.replies.push_back((index, chunk));
         }
@@ -91,11 +99,21 @@ impl Association {
         let State::CookieWait(_) = &self.state else {
             return; // one more, or late (RFC 9260 §5.2.3)
         };
-        let Some(cookie) = init.cookie else {
-            self.stats.rejected_packets += 1;
-            return self.end(CloseReason::Refused, State::Aborting);
+        let (cookie, cause) = match (init.refusal(), init.cookie) {
+            (None, Some(cookie)) => (cookie, None),
+            (cause, _) => (Bytes::new(), cause.or(Some(Init::without_cookie()))),
         };
-        self.learn(init.tag, init.first_tsn, init.window);
+        if cause.is_some() {
+            self.stats.rejected_packets += 1;
+            self.peer_tag = init.tag;
+            return self.end(CloseReason::Refused, State::Aborting(cause));
+        }
+        let streams = STREAMS.min(init.streams_out);
+        self.learn(init.tag, init.first_tsn, init.window, streams);
+        if !init.unrecognized.is_empty() {
+            // It leaves behind the set-up, as nothing is bundled (RFC 9260 §3.2.2).
+            self.report(0, Cause::unrecognized_parameters(&init.unrecognized));
+        }
         self.peer_addresses = init.addresses;
         self.echoed_at = now;
         self.state = State::CookieEchoed(Handshake::start(now, self.parameters.handshake), cookie);
@@ -109,10 +127,31 @@ impl Association {
         }
     }
 
+    /// What the peer found wrong. Its cookie came too late: the next one may not (RFC 9260 §5.2.6).
+    fn on_causes(&mut self, now: Time, causes: &[Cause]) {
+        let is_stale = causes.iter().any(|cause| cause.code == Cause::STALE_COOKIE);
+        if !is_stale || !matches!(self.state, State::CookieEchoed(..)) {
+            return;
+        }
+        self.stale_cookies += 1;
+        if self.stale_cookies >= self.parameters.handshake.attempts {
+            return self.end(CloseReason::Refused, State::Closed);
+        }
+        self.peer_tag = 0;
+        self.replies.clear();
+        self.state = State::CookieWait(Handshake::start(now, self.parameters.handshake));
+    }
+
     fn on_data(&mut self, now: Time, index: usize, data: Data) {
         if !self.state.takes_data() {
             self.stats.rejected_packets += 1;
             return;
+        }
+        if data.payload.is_empty() {
+            return self.abort_for(Cause::no_user_data(data.fragment.tsn)); // RFC 9260 §6.2
+        }
+        if !self.inbound.has_stream(data.fragment.stream) {
+            self.report(index, Cause::invalid_stream(data.fragment.stream)); // and acknowledged all the same
         }
         let Some(next) = self.receiver.next() else { return };
         let number = expand(next, data.fragment.tsn);

@@ -5,9 +5,12 @@ mod health;
 mod intake;
 mod outlet;
 mod path;
+mod restart;
 mod state;
 
-use super::chunk::Chunk;
+pub(super) use restart::{Meaning, Offer, SetUp};
+
+use super::chunk::{Cause, Chunk};
 use super::messages::{Inbound, Outbound};
 use super::parameters::{SctpParameters, Spread};
 use super::state_cookie::StateCookie;
@@ -72,6 +75,8 @@ pub(super) struct Association {
     reports: u64,
     /// COOKIE ECHO left.
     echoed_at: Time,
+    /// Cookies that the peer has called too old.
+    stale_cookies: u32,
     stats: FlowStats,
     notices: VecDeque<Notice>,
     opened_here: bool,
@@ -116,8 +121,7 @@ impl Association {
         let mut association = Self::new(now, parameters, address, identity, chance, State::Established);
         association.opened_here = false;
         association.opened_at = cookie.made_at;
-        association.peer_addresses = cookie.addresses.clone();
-        association.learn(cookie.peer_tag, cookie.peer_tsn, cookie.peer_window);
+        association.learn_from(cookie);
         association.replies.push_back((0, Chunk::CookieAck));
         association.establish(now, None);
         association
@@ -144,7 +148,7 @@ impl Association {
             sender: parameters.sender(now, first),
             outbound: Outbound::new(first),
             receiver: Receiver::new(parameters.segment_bytes, nothing, ack, none, None),
-            inbound: Inbound::new(ORIGIN, 0),
+            inbound: Inbound::new(ORIGIN, 0, 0),
             paths: vec![Path::new(address, LaneId::FIRST, true)],
             further: Vec::new(),
             peer_addresses: SmallVec::new(),
@@ -161,6 +165,7 @@ impl Association {
             errors: 0,
             reports: 0,
             echoed_at: now,
+            stale_cookies: 0,
             stats: FlowStats {
                 path: Some(address),
                 ..FlowStats::default()
@@ -175,14 +180,25 @@ impl Association {
         association
     }
 
-    /// What the peer said of itself.
-    fn learn(&mut self, tag: u32, first_tsn: u32, window: u32) {
+    /// What the peer said of itself in the INIT that was answered with `cookie`.
+    fn learn_from(&mut self, cookie: &StateCookie) {
+        self.peer_addresses = cookie.addresses.clone();
+        self.learn(
+            cookie.peer_tag,
+            cookie.peer_tsn,
+            cookie.peer_window,
+            cookie.streams_in.into(),
+        );
+    }
+
+    /// What the peer said of itself; it sends by so many `streams`.
+    fn learn(&mut self, tag: u32, first_tsn: u32, window: u32, streams: u16) {
         let next = ORIGIN + u64::from(first_tsn);
         let buffer = self.parameters.receive_buffer_bytes as usize;
         self.peer_tag = tag;
         let none = NakReporter::new(NakParameters::default(), 1, next);
         self.receiver.begin_messages(next, buffer, none);
-        self.inbound = Inbound::new(next, buffer / 2);
+        self.inbound = Inbound::new(next, buffer / 2, streams);
         let first = self.sender.next_number();
         self.sender.grant_afresh(first, window.into());
     }
@@ -253,9 +269,27 @@ impl Association {
     pub(super) fn primary(&self) -> PathAddress {
         self.paths[0].address
     }
+    /// Between which addresses its paths are, and will be.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = PathAddress> + '_ {
+        let paths = self.paths.iter().map(|path| path.address);
+        paths.chain(self.further.iter().copied())
+    }
     /// Is one of its paths between these addresses?
     pub(super) fn has(&self, address: PathAddress) -> bool {
         self.paths.iter().any(|path| path.address == address)
+    }
+    /// The path between these addresses, or the first one.
+    pub(super) fn index_of(&self, address: PathAddress) -> usize {
+        let found = self.paths.iter().position(|path| path.address == address);
+        found.unwrap_or(0)
+    }
+    pub(super) fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+    /// It is not over, and its peer has shown that it receives there.
+    pub(super) fn is_confirmed(&self, address: PathAddress) -> bool {
+        let is_it = |path: &Path| path.address == address && path.confirmed;
+        !self.state.is_over() && self.paths.iter().any(is_it)
     }
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
@@ -325,7 +359,12 @@ impl Association {
 
     /// Breaks off and tells the peer.
     pub(super) fn abort(&mut self) {
-        self.end(CloseReason::Aborted, State::Aborting);
+        self.end(CloseReason::Aborted, State::Aborting(None));
+    }
+
+    /// The same, because the peer has broken a rule.
+    pub(super) fn abort_for(&mut self, cause: Cause) {
+        self.end(CloseReason::Aborted, State::Aborting(Some(cause)));
     }
 
     /// The application has lost interest: what is unread is dropped, and no more will be written.
@@ -364,7 +403,7 @@ impl Association {
             && !timer.expire(now)
         {
             let waited = now.since(self.opened_at);
-            return self.end(CloseReason::TimedOut(waited), State::Aborting);
+            return self.end(CloseReason::TimedOut(waited), State::Aborting(None));
         }
         if !self.state.is_opening() && !self.state.is_over() {
             self.receiver.acknowledgement().on_deadline(now);

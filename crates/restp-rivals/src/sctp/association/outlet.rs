@@ -14,6 +14,7 @@ use restp_base::time::Time;
 use restp_services::path_management::AckReturn;
 use restp_services::sender::{Segment, Transmission};
 use smallvec::{SmallVec, smallvec};
+use std::net::IpAddr;
 
 /// Writes the next packet into `out`; `false` when there is nothing to send now.
 pub(super) fn poll(association: &mut Association, now: Time, out: &mut Datagram) -> bool {
@@ -40,11 +41,13 @@ pub(super) fn poll(association: &mut Association, now: Time, out: &mut Datagram)
 impl Association {
     /// What the state wants said now.
     fn next_of_state(&mut self) -> Option<Chunk> {
-        match &self.state {
-            State::Aborting => {
+        match &mut self.state {
+            State::Aborting(cause) => {
+                let causes = cause.take().into_iter().collect();
                 self.state = State::Closed;
+                let reflects_tag = false;
                 let is_known = self.peer_tag != 0;
-                return is_known.then_some(Chunk::Abort { reflects_tag: false });
+                return is_known.then_some(Chunk::Abort { reflects_tag, causes });
             }
             State::Completing => {
                 self.state = State::Closed;
@@ -68,22 +71,26 @@ impl Association {
 
     /// What we say of ourselves. Addresses where there are several (RFC 9260 §5.1.2).
     fn init(&self) -> Init {
-        let own = std::iter::once(self.primary()).chain(self.further.iter().copied());
-        let mut addresses: SmallVec<[_; 2]> = SmallVec::new();
-        for address in own.map(|path| path.local.ip()) {
-            if !self.further.is_empty() && !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
         Init {
             tag: self.local_tag,
             window: self.window(),
             streams_out: 1,
             streams_in: STREAMS,
             first_tsn: self.local_tsn,
-            addresses,
-            cookie: None,
+            addresses: self.own_addresses(),
+            ..Init::default()
         }
+    }
+
+    /// Ours, where there are several.
+    pub(super) fn own_addresses(&self) -> SmallVec<[IpAddr; 2]> {
+        let mut addresses = SmallVec::new();
+        for address in self.addresses().map(|path| path.local.ip()) {
+            if !self.further.is_empty() && !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
     }
 
     fn window(&self) -> u32 {

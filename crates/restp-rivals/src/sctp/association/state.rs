@@ -2,6 +2,7 @@
 //! the application wants is kept apart.
 
 use super::Association;
+use crate::sctp::chunk::Cause;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
 use restp_base::time::Time;
@@ -22,8 +23,8 @@ pub(super) enum State {
     ShutdownReceived,
     /// Everything of ours has arrived; our SHUTDOWN ACK is out.
     ShutdownAckSent(Handshake),
-    /// Broken off here; ABORT has to leave.
-    Aborting,
+    /// Broken off here; ABORT has to leave, and to say why.
+    Aborting(Option<Cause>),
     /// Over for the application; SHUTDOWN COMPLETE has to leave.
     Completing,
     /// Nothing is left to do.
@@ -33,7 +34,7 @@ pub(super) enum State {
 impl State {
     /// The application has been told that it is over.
     pub fn is_over(&self) -> bool {
-        matches!(self, State::Aborting | State::Completing | State::Closed)
+        matches!(self, State::Aborting(_) | State::Completing | State::Closed)
     }
     /// May data leave?
     pub fn sends_data(&self) -> bool {

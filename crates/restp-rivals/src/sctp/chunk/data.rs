@@ -39,16 +39,13 @@ pub struct Fragment {
 pub struct Data {
     /// What is said of the payload.
     pub fragment: Fragment,
-    /// One byte at least.
+    /// One byte at least, where nobody breaks the rules (RFC 9260 §3.3.1).
     pub payload: Bytes,
 }
 
 impl Fragment {
     /// The flags and the bytes between the chunk's length and its payload.
     pub(super) fn parse(flags: u8, value: &[u8]) -> Result<Fragment, ChunkError> {
-        if value.len() <= DATA_HEADER_BYTES - 4 {
-            return Err(ChunkError::NoUserData);
-        }
         Ok(Fragment {
             tsn: u32_at(value, 0)?,
             stream: u16_at(value, 4)?,

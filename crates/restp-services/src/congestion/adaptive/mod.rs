@@ -185,7 +185,7 @@ impl Adaptive {
             self.trips.on_sample(view.now, rtt, view.smoothed_rtt);
         }
         self.batch.update(bytes);
-        let segments = bytes / self.segment;
+        let segments = bytes as f64 / self.segment as f64; // a message may be a part of one
         self.damage.on_delivered(segments);
         self.doubt.on_delivered(segments);
         match self.mode {
@@ -255,11 +255,7 @@ impl Adaptive {
             empty: most.transmission_time(own),
             shortest,
         };
-        self.clear = if round.queue > round.empty {
-            0
-        } else {
-            self.clear + 1
-        };
+        self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
             Mode::Startup => {
                 self.pipe
@@ -275,6 +271,10 @@ impl Adaptive {
     }
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
+        let own = QUEUED_SEGMENTS * self.segment;
+        if self.trips.on_round(self.window, round.queue, own, round.empty) {
+            return;
+        }
         let standing = round.shortest + round.queue;
         let pace = self.pace(standing);
         let is_met = self
@@ -291,10 +291,9 @@ impl Adaptive {
             None => {}
         }
         if !self.neighbours.is_deciding() && !self.doubt.is_testing() {
-            let step = QUEUED_SEGMENTS * self.segment / 2;
             self.window = self
                 .alone
-                .on_round(self.window, round.held, round.queue, round.target, step);
+                .on_round(self.window, round.held, round.queue, round.target, own / 2);
         }
         let nearly_empty = round.shortest + round.empty;
         if self
@@ -354,6 +353,7 @@ impl Adaptive {
     /// The path is full: what it holds stays in flight.
     fn settle(&mut self, held: u64) {
         self.doubt.forget();
+        self.trips.begin_rounds();
         self.mode = Mode::Alone;
         self.alone = Alone::default();
         self.window = self.bounded(held.min(self.window));

@@ -25,8 +25,8 @@ pub(super) struct Damage {
 }
 
 impl Damage {
-    pub fn on_delivered(&mut self, segments: u64) {
-        self.delivered += segments as f64;
+    pub fn on_delivered(&mut self, segments: f64) {
+        self.delivered += segments;
         if self.delivered > REMEMBERED_SEGMENTS {
             self.delivered *= 0.5;
             self.lost *= 0.5;
@@ -76,7 +76,7 @@ mod tests {
     fn damaged(losses: u64, between: u64) -> Damage {
         let mut damage = Damage::default();
         for _ in 0..losses {
-            damage.on_delivered(between);
+            damage.on_delivered(between as f64);
             damage.on_lost();
         }
         damage
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn what_was_long_ago_is_forgotten() {
         let mut damage = damaged(20, 100);
-        (0..100).for_each(|_| damage.on_delivered(1_000));
+        (0..100).for_each(|_| damage.on_delivered(1_000.0));
         assert!(!damage.starves(1_000, RTT));
     }
 }

@@ -17,6 +17,8 @@ struct Life {
     others: u64,
     /// Round trips are longer by so much, or shorter, one after the other.
     varies: Duration,
+    /// The path has become longer by so much.
+    longer: Duration,
 }
 
 impl Life {
@@ -27,6 +29,7 @@ impl Life {
             delivered: 0,
             others: 0,
             varies: Duration::ZERO,
+            longer: Duration::ZERO,
         }
     }
 
@@ -75,7 +78,8 @@ impl Life {
     /// How long a round trip takes on average with what is under way.
     fn rtt(&self) -> Duration {
         let under_way = self.control.window + self.others;
-        BASE.scaled(under_way, HOLDS).max(BASE + self.varies)
+        BASE.scaled(under_way, HOLDS)
+            .max(BASE + self.longer + self.varies)
     }
 
     /// What is in flight is acknowledged, ten segments at a time.
@@ -150,6 +154,34 @@ fn round_trips_that_vary_are_no_queue() {
     }
     assert_eq!(life.control.mode, Mode::Alone);
     assert!(life.rtt() <= BASE + varies * 2);
+}
+
+/// Another route, or a way back on which an acknowledgement takes its time: who took that for a queue would share with nobody.
+#[test]
+fn a_path_that_becomes_longer_is_no_queue() {
+    for percent in [6, 30, 200] {
+        let mut life = Life::alone();
+        life.longer = BASE * percent / 100;
+        for _ in 0..100 {
+            life.round();
+            assert_eq!(life.control.mode, Mode::Alone, "{percent} % longer");
+        }
+        let (window, holds) = (life.control.window, HOLDS + HOLDS * percent / 100);
+        assert!(window >= holds, "{percent} % longer: {window}");
+    }
+}
+
+/// A queue as long as it was before the window was cut for another reason is not compared with that one.
+#[test]
+fn rounds_before_a_cut_say_nothing_of_those_after_it() {
+    let mut life = Life::alone();
+    let (own, freed) = (4 * SEGMENT, Duration::from_millis(4));
+    let round = |control: &mut Adaptive, window| control.trips.on_round(window, BASE, own, freed);
+    for _ in 0..5 {
+        assert!(!round(&mut life.control, HOLDS));
+    }
+    life.control.settle(HOLDS / 2);
+    assert!(!round(&mut life.control, HOLDS / 2));
 }
 
 #[test]
@@ -249,6 +281,23 @@ fn damage_that_follows_counts_as_congestion() {
     life.round();
     life.tell(&corrupted);
     assert_eq!(life.control.mode, Mode::Competing);
+}
+
+/// Where each acknowledgement covers one message smaller than a segment nothing was delivered, and all of it damaged.
+#[test]
+fn what_is_smaller_than_a_segment_is_delivered_too() {
+    let mut life = Life::alone();
+    for _ in 0..20 {
+        for _ in 0..2_000 {
+            life.tell(&CongestionEvent::Acked {
+                bytes: SEGMENT - 1,
+                rtt: None,
+                rate: None,
+            });
+        }
+        life.tell(&CongestionEvent::Corrupted { bytes: SEGMENT });
+    }
+    assert!(!life.control.damage.starves(100, BASE));
 }
 
 /// A flow that tests whether damage follows.

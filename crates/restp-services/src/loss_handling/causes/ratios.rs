@@ -11,7 +11,7 @@ const REMEMBERED_DELIVERIES: f64 = 100_000.0;
 const MOST_DAMAGE: f64 = 0.15;
 const MANY_LOSSES: f64 = 32.0;
 /// A path that loses from an empty queue so many times, and so many times as often as before, is another one: by chance that happens once
-/// in a thousand looks. What is lost together counts once.
+/// in a thousand looks. What is lost together counts once: losses that come closer than those of a path that damages as much as any.
 const LOOKED_AT: f64 = 8.0;
 const TIMES: f64 = 4.0;
 /// What is believed before anything is seen: so many losses among so many segments.
@@ -22,9 +22,9 @@ const PRIOR: (f64, f64) = (1.0, 200.0);
 pub(super) struct Ratios {
     lost: [f64; CLASSES],
     delivered: [f64; CLASSES],
-    /// Losses and deliveries of the lower half since a loss, when it was last looked at; and whether the last was a loss.
+    /// Losses and deliveries of the lower half since a loss, when it was last looked at; and deliveries there since the last loss.
     now: Option<(f64, f64)>,
-    is_losing: bool,
+    since: f64,
 }
 
 impl Ratios {
@@ -36,7 +36,7 @@ impl Ratios {
         let (class, segments) = (Self::class(fullness), segments as f64);
         self.delivered[class] += segments;
         if class < LOWER {
-            self.is_losing = false;
+            self.since += segments;
             if let Some((_, delivered)) = &mut self.now {
                 *delivered += segments;
             }
@@ -47,7 +47,7 @@ impl Ratios {
     pub fn on_lost(&mut self, fullness: f64) {
         let class = Self::class(fullness);
         self.lost[class] += 1.0;
-        if class < LOWER && !std::mem::replace(&mut self.is_losing, true) {
+        if class < LOWER && std::mem::take(&mut self.since) * MOST_DAMAGE >= 1.0 {
             self.look();
         }
         self.forget();
@@ -144,7 +144,7 @@ mod tests {
     /// A clean path, on which congestion has cost segments of a full queue, begins to damage.
     #[test]
     fn when_a_path_begins_to_damage_what_was_before_is_forgotten() {
-        for (damaged_of, believed) in [(40, true), (300, true), (500, false)] {
+        for (damaged_of, believed) in [(10, true), (40, true), (300, true), (320, false), (500, false)] {
             let mut ratios = after([20_000, 2_000], [10, 40]);
             for loss in 0..20 {
                 assert!(loss > 5 || ratios.by_corruption(FULL) < 0.25, "little is known");
@@ -170,11 +170,29 @@ mod tests {
         assert!((9.0..15.0).contains(&ratios.lost[0]), "{ratios:?}");
     }
 
+    /// Bursts in which some segments arrive made another path of every ninth of their looks.
     #[test]
     fn what_is_lost_together_is_no_other_path() {
+        for between in [0, 1, 6] {
+            let mut ratios = after([20_000, 2_000], [10, 40]);
+            for _ in 0..8 {
+                ratios.on_delivered(EMPTY, 400);
+                for _ in 0..4 {
+                    ratios.on_delivered(EMPTY, between);
+                    ratios.on_lost(EMPTY);
+                }
+            }
+            assert!(ratios.by_corruption(FULL) < 0.25, "{between}");
+        }
+    }
+
+    #[test]
+    fn what_a_full_queue_loses_is_no_other_path() {
         let mut ratios = after([20_000, 2_000], [10, 40]);
-        ratios.on_delivered(EMPTY, 100);
-        (0..10).for_each(|_| ratios.on_lost(EMPTY));
+        for _ in 0..20 {
+            ratios.on_delivered(EMPTY, 10);
+            ratios.on_lost(FULL);
+        }
         assert!(ratios.by_corruption(FULL) < 0.25);
     }
 

@@ -18,6 +18,7 @@ use restp_seal::gate::{Gate, GateKeys};
 use restp_seal::packet::{FIRST_OF_A_SESSION, SEALED};
 use ring::Ring;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 /// The screen of one socket.
 #[derive(Debug)]
@@ -29,6 +30,10 @@ struct Watch {
     keys: GateKeys,
     tagged: Ring,
     others: Ring,
+    /// What begins with one of these is for others, and none of the gate's business.
+    passing: Vec<RangeInclusive<u8>>,
+    /// The kernel's program does not know them yet.
+    is_stale: bool,
     /// There was a flood: what is not sealed is kept out from then on.
     was_needed: bool,
     /// The kernel takes programs.
@@ -43,9 +48,21 @@ impl Screen {
             gate,
             tagged: Ring::new(),
             others: Ring::new(),
+            passing: Vec::new(),
+            is_stale: false,
             was_needed: false,
             delegates: true,
         }))
+    }
+
+    /// What begins with one of `first_bytes` is for machines that see to themselves.
+    pub(crate) fn pass(&mut self, first_bytes: &[RangeInclusive<u8>]) {
+        if let Some(watch) = &mut self.0
+            && watch.passing != first_bytes
+        {
+            watch.passing = first_bytes.to_vec();
+            watch.is_stale = watch.was_needed;
+        }
     }
 
     /// `datagram` came from `source`. Does it come in?
@@ -54,6 +71,7 @@ impl Screen {
             return true;
         };
         match datagram.first() {
+            Some(first) if watch.passing.iter().any(|passing| passing.contains(first)) => true,
             Some(FIRST_OF_A_SESSION..) => true,
             Some(SEALED..) => watch.admits(datagram, source),
             // It is judged like the others until it has been too much once.
@@ -103,12 +121,12 @@ impl Watch {
         }
         let is_open = self.tagged.is_open() && self.others.is_open();
         self.was_needed |= !is_open;
-        turned.contains(&true) || aged && !is_open
+        std::mem::take(&mut self.is_stale) || turned.contains(&true) || aged && !is_open
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn delegate(&self, socket: &tokio::net::UdpSocket) -> std::io::Result<()> {
-        let steps = program::program(&self.keys, self.tagged.arc(), self.others.arc());
+        let steps = program::program(&self.passing, &self.keys, self.tagged.arc(), self.others.arc());
         let filter: Vec<socket2::SockFilter> = steps.into_iter().map(Into::into).collect();
         attach(socket, &filter)
     }

@@ -3,34 +3,10 @@
 //! without a loop, most of them the hash of [`restp_seal::gate`].
 
 use super::ring::{Arc, BELOW, PLACES};
+use crate::socket::bpf::*;
 use restp_seal::gate::{GateKeys, INITIAL, LAST, LENGTH, PARITY, ROUNDS, TOKEN_AT};
 use restp_seal::packet::{FIRST_OF_A_SESSION, SEALED};
-use socket2::SockFilter;
-
-// Of linux/bpf_common.h and linux/filter.h.
-const LOAD: u16 = 0x00;
-const LOAD_WORD: u16 = 0x20;
-const LOAD_HALF: u16 = 0x28;
-const LOAD_BYTE: u16 = 0x30;
-const LOAD_KEPT: u16 = 0x60;
-const LOAD_INDEX_KEPT: u16 = 0x61;
-const LOAD_LENGTH: u16 = 0x80;
-const KEEP: u16 = 0x02;
-const INDEX: u16 = 0x07;
-const ADD: u16 = 0x0C;
-const SUBTRACT: u16 = 0x14;
-const OR: u16 = 0x4C;
-const OR_WITH: u16 = 0x44;
-const AND: u16 = 0x54;
-const LEFT: u16 = 0x64;
-const RIGHT: u16 = 0x74;
-const XOR: u16 = 0xAC;
-const XOR_WITH: u16 = 0xA4;
-const JUMP: u16 = 0x05;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const JUMP_IF_NOT_LESS: u16 = 0x35;
-const JUMP_IF_SET: u16 = 0x45;
-const RETURN: u16 = 0x06;
+use std::ops::RangeInclusive;
 
 /// The program sees a datagram from its UDP header on, which begins with the source's port.
 const UDP_HEADER: u32 = 8;
@@ -43,20 +19,17 @@ const STATE: u32 = 0;
 const INPUT: u32 = 4;
 const SHOWN: u32 = 7;
 
-/// An instruction: code, jumps if true and if false, operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step(pub(super) u16, pub(super) u8, pub(super) u8, pub(super) u32);
-
-impl From<Step> for SockFilter {
-    fn from(Step(code, if_true, if_false, operand): Step) -> Self {
-        SockFilter::new(code, if_true, if_false, operand)
-    }
-}
-
-/// Lets in packets of sessions, drops what is not sealed, and lets in of the rest those whose turn it is: `tagged` where they
-/// show the tag of their source, else `others`.
-pub(super) fn program(keys: &GateKeys, tagged: Arc, others: Arc) -> Vec<Step> {
-    let mut steps = kinds();
+/// Lets in what begins with one of `passing` and packets of sessions, drops what else is not sealed, and lets in of the rest those
+/// whose turn it is: `tagged` where they show the tag of their source, else `others`.
+pub(super) fn program(
+    passing: &[RangeInclusive<u8>],
+    keys: &GateKeys,
+    tagged: Arc,
+    others: Arc,
+) -> Vec<Step> {
+    let mut steps = vec![Step(LOAD_BYTE, 0, 0, UDP_HEADER)];
+    steps.extend(passing.iter().flat_map(passes));
+    steps.extend(kinds());
     if tagged.length < PLACES || others.length < PLACES {
         steps.extend(input());
         steps.extend(hash(keys));
@@ -67,10 +40,19 @@ pub(super) fn program(keys: &GateKeys, tagged: Arc, others: Arc) -> Vec<Step> {
     steps
 }
 
-/// What the first byte tells (docs/protocol/sealed.md).
-fn kinds() -> Vec<Step> {
-    vec![
-        Step(LOAD_BYTE, 0, 0, UDP_HEADER),
+/// Lets in what begins with one of these, the first byte being in the accumulator.
+fn passes(first_bytes: &RangeInclusive<u8>) -> [Step; 3] {
+    let behind = u32::from(*first_bytes.end()) + 1;
+    [
+        Step(JUMP_IF_NOT_LESS, 0, 2, u32::from(*first_bytes.start())),
+        Step(JUMP_IF_NOT_LESS, 1, 0, behind),
+        Step(RETURN, 0, 0, WHOLE),
+    ]
+}
+
+/// What the first byte in the accumulator tells (docs/protocol/first-bytes.md).
+fn kinds() -> [Step; 4] {
+    [
         Step(JUMP_IF_NOT_LESS, 0, 1, FIRST_OF_A_SESSION.into()),
         Step(RETURN, 0, 0, WHOLE),
         Step(JUMP_IF_NOT_LESS, 1, 0, SEALED.into()),

@@ -83,6 +83,8 @@ fn the_program_for_the_kernel_judges_as_the_screen_does() {
             6 => datagram[9 + dice.below(4) as usize] ^= 1 << dice.below(8),
             _ => {}
         }
+        let mut passing = vec![[0x10..=0x1F, 0x00..=0x85, 0xFF..=0xFF][dice.below(3) as usize].clone()];
+        passing.truncate(dice.below(2) as usize);
         let mut arc = || Arc {
             begin: dice.below(PLACES.into()) as u32,
             length: if turn % 5 == 0 {
@@ -92,10 +94,16 @@ fn the_program_for_the_kernel_judges_as_the_screen_does() {
             },
         };
         let mut watch = watch(&host);
+        watch.passing = passing;
         watch.turn(now);
         (watch.tagged, watch.others) = (Ring::of(arc()), Ring::of(arc()));
         watch.was_needed = true;
-        let steps = program::program(&watch.keys, watch.tagged.arc(), watch.others.arc());
+        let steps = program::program(
+            &watch.passing,
+            &watch.keys,
+            watch.tagged.arc(),
+            watch.others.arc(),
+        );
         assert!(steps.len() < 1_000, "{}", steps.len());
         let (network, udp) = seen_by_kernel(&datagram, from);
         let kernel = program::kernel::run(&steps, &network, &udp);
@@ -315,4 +323,43 @@ fn without_a_flood_all_come_in_and_without_a_gate_whatever_comes() {
     assert_eq!(screen.wakes(), None);
     let mut open = Screen::new(None);
     assert!((0..1_000_000).all(|_| open.admits(&[0], source(&mut dice))));
+}
+
+#[test]
+fn what_is_for_others_comes_in_whatever_the_flood_and_makes_none() {
+    let (host, mut dice) = (host(), Stream::named(8, "screen"));
+    let mut screen = Screen::new(Some(host.gate().clone()));
+    screen.pass(&[0x10..=0x1F]);
+    let content = &mut || (vec![0x13; 60], source(&mut dice));
+    flooded(&mut screen, 0, content, (&[], ([192, 0, 2, 1], 1).into()));
+    assert_eq!(screen.wakes(), None);
+    let mut dice = Stream::named(9, "screen");
+    let foreign = &mut || (vec![0x20; 60], source(&mut dice));
+    flooded(&mut screen, 3_000, foreign, (&[], ([192, 0, 2, 1], 1).into()));
+    let from = ([192, 0, 2, 1], 1).into();
+    for (first, comes_in) in [
+        (0x0F, false),
+        (0x10, true),
+        (0x1F, true),
+        (0x20, false),
+        (0xC0, true),
+    ] {
+        assert_eq!(screen.admits(&[first; 9], from), comes_in, "{first:x}");
+    }
+}
+
+#[test]
+fn the_kernel_hears_of_others_that_come_after_a_flood() {
+    let mut watch = watch(&host());
+    watch.was_needed = true;
+    watch.turn(ms(0));
+    let mut screen = Screen(Some(watch));
+    for (passing, is_news) in [
+        (vec![0x10..=0x1F], true),
+        (vec![0x10..=0x1F], false),
+        (vec![], true),
+    ] {
+        screen.pass(&passing);
+        assert_eq!(screen.0.as_mut().expect("a gate").turn(ms(0)), is_news);
+    }
 }
