@@ -52,7 +52,7 @@ pub struct Receiver {
     ack: AckTimer,
     nak: NakReporter,
     inbox: Inbox,
-    repairs: Option<Repairs>,
+    repairs: Option<Box<Repairs>>,
     /// How many were rebuilt.
     rebuilt: u64,
     /// What was rebuilt or given up lately.
@@ -130,7 +130,7 @@ impl Receiver {
 
     /// From now on what arrives may be repaired by encoded packets. With `reports`, what is beyond repair is reported.
     pub fn repair_by(&mut self, decoder: FecDecoder, reports: bool) {
-        self.repairs = Some(Repairs::new(decoder, reports));
+        self.repairs = Some(Box::new(Repairs::new(decoder, reports)));
     }
 
     /// From now on acknowledgements are due by `ack`, and the next one leaves at once.
@@ -213,7 +213,7 @@ impl Receiver {
     pub fn memory(&self) -> usize {
         let later = self.turn.as_ref().and_then(|turn| turn.repairs.as_ref());
         let repairs = self.repairs.iter().chain(later);
-        self.held_bytes() + repairs.map(Repairs::memory).sum::<usize>()
+        self.held_bytes() + repairs.map(|repairs| repairs.memory()).sum::<usize>()
     }
 }
 

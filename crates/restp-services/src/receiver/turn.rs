@@ -10,7 +10,7 @@ use crate::reliability::FecDecoder;
 pub(super) struct Turn {
     pub(super) at: u64,
     hold: Option<HoldParameters>,
-    pub(super) repairs: Option<Repairs>,
+    pub(super) repairs: Option<Box<Repairs>>,
 }
 
 impl Receiver {
@@ -27,7 +27,7 @@ impl Receiver {
         if let Store::Segments(reassembly) = &mut self.store {
             reassembly.turn_at(at, ordering);
         }
-        let repairs = decoder.map(|decoder| Repairs::new(decoder, reports));
+        let repairs = decoder.map(|decoder| Box::new(Repairs::new(decoder, reports)));
         self.turn = Some(Box::new(Turn { at, hold, repairs }));
         self.take_turn();
     }
@@ -43,8 +43,8 @@ impl Receiver {
     /// What repairs the segment `number`.
     pub(super) fn repairs_of(&mut self, number: u64) -> Option<&mut Repairs> {
         match &mut self.turn {
-            Some(turn) if number >= turn.at => turn.repairs.as_mut(),
-            _ => self.repairs.as_mut(),
+            Some(turn) if number >= turn.at => turn.repairs.as_deref_mut(),
+            _ => self.repairs.as_deref_mut(),
         }
     }
 

@@ -363,12 +363,10 @@ mod tests {
         assert_eq!(counts(way(1.3)), Some((2, 4, 3)));
         assert_eq!(counts(way(1.5)), Some((1, 4, 3)));
         assert_eq!(counts(way(3.0)), Some((1, 1, 0)));
-        let clean = over_both(losing(0.05, 3.0), losing(0.0, 1.0), ALL);
-        assert_eq!(
-            counts(clean).map(|counts| counts.0),
-            Some(2),
-            "half as much is lost"
-        );
+        let every = |plan| counts(plan).map(|counts| counts.0);
+        assert_eq!(every(way(2.0)), Some(1));
+        let other_is_clean = over_both(losing(0.05, 2.0), losing(0.0, 1.0), ALL);
+        assert_eq!(every(other_is_clean), Some(2), "half as much is lost");
     }
 
     /// A path that carries no segments takes the encoded packets.
