@@ -7,8 +7,10 @@
 mod alone;
 mod doubt;
 mod joint;
+mod mode;
 mod neighbours;
 mod rival;
+mod round;
 #[cfg(test)]
 mod tests;
 mod trips;
@@ -24,10 +26,12 @@ use crate::view::PathView;
 use alone::{Alone, Held};
 use doubt::{Doubt, Shown};
 use joint::Joint;
+use mode::Mode;
 use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use rival::Damage;
+use round::Round;
 use trips::Trips;
 
 /// Parameters of [`Adaptive`]: none.
@@ -53,28 +57,6 @@ const AFTERMATH_ROUNDS: u64 = 3;
 const CLOCKED_ANSWERS: u64 = 32;
 /// How long the most delivered is remembered, at least.
 const MOST_LIFE: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    /// Doubling until the path is full.
-    Startup,
-    /// Nobody else fills the queue.
-    Alone,
-    /// Somebody does.
-    Competing,
-}
-
-/// What a round trip has shown.
-#[derive(Clone, Copy, Debug)]
-struct Round {
-    held: Held,
-    /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, and what
-    /// counts as nothing.
-    queue: Duration,
-    target: Duration,
-    empty: Duration,
-    shortest: Duration,
-}
 
 /// The controller.
 #[derive(Clone, Debug)]
@@ -102,6 +84,8 @@ pub struct Adaptive {
     aftermath: u64,
     /// Rounds in a row that ended with nearly nothing in the queue.
     clear: u32,
+    /// Rounds in a row that the application left unused and in which nothing waited.
+    unused: u32,
     /// What it has to do with other paths of its association that wait in the same queue.
     joint: Joint,
     /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
@@ -132,6 +116,7 @@ impl Adaptive {
             aftermath: 0,
             smoothed_rtt: None,
             clear: 0,
+            unused: 0,
             joint: Joint::default(),
             has_met_congestion: false,
         }
@@ -232,6 +217,7 @@ impl Adaptive {
     }
 
     fn on_round(&mut self, sample: &RateSample, view: &PathView<'_>) {
+        self.watch_use(sample.application_limited);
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         if sample.application_limited && self.rate.is_some_and(|known| rate < known) {
             return; // the application's rate, not the path's
@@ -268,6 +254,22 @@ impl Adaptive {
             Mode::Competing => self.on_round_competing(&round, view),
         }
         self.window = self.bounded(self.window);
+    }
+
+    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
+    /// begins does.
+    fn watch_use(&mut self, application_limited: bool) {
+        let waits = |(queue, shortest)| queue > shortest / START_QUEUE_DIVISOR;
+        let is_unused = application_limited
+            && self.mode == Mode::Alone
+            && !self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
+        self.unused = (self.unused + 1) * u32::from(is_unused);
+        if self.unused >= CLEAR_ROUNDS {
+            self.unused = 0;
+            self.doubt.forget();
+            self.pipe = FullPipe::default();
+            self.mode = Mode::Startup;
+        }
     }
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
@@ -489,11 +491,7 @@ impl Congestion for Adaptive {
         CongestionSnapshot {
             window_bytes: self.window_bytes(),
             threshold_bytes: None,
-            state: match self.mode {
-                Mode::Startup => "startup",
-                Mode::Alone => "alone",
-                Mode::Competing => "competing",
-            },
+            state: self.mode.name(),
         }
     }
 }

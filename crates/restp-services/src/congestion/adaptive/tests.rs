@@ -19,6 +19,8 @@ struct Life {
     varies: Duration,
     /// The path has become longer by so much.
     longer: Duration,
+    /// The application sends so much in a round trip, and no more.
+    sends: Option<u64>,
 }
 
 impl Life {
@@ -30,6 +32,7 @@ impl Life {
             others: 0,
             varies: Duration::ZERO,
             longer: Duration::ZERO,
+            sends: None,
         }
     }
 
@@ -69,7 +72,7 @@ impl Life {
             smoothed_rtt: Some(rtt),
             latest_rtt: Some(rtt),
             min_rtt: Some(BASE),
-            application_limited: false,
+            application_limited: self.sends.is_some(),
             in_recovery: false,
             siblings: &[],
         }
@@ -77,14 +80,18 @@ impl Life {
 
     /// How long a round trip takes on average with what is under way.
     fn rtt(&self) -> Duration {
-        let under_way = self.control.window + self.others;
+        let under_way = self.flight() + self.others;
         BASE.scaled(under_way, HOLDS)
             .max(BASE + self.longer + self.varies)
     }
 
+    fn flight(&self) -> u64 {
+        self.sends.unwrap_or(u64::MAX).min(self.control.window)
+    }
+
     /// What is in flight is acknowledged, ten segments at a time.
     fn round(&mut self) {
-        let (rtt, flight, before) = (self.rtt(), self.control.window, self.delivered);
+        let (rtt, flight, before) = (self.rtt(), self.flight(), self.delivered);
         self.now += rtt;
         let mut left = flight;
         let mut trips = [rtt.saturating_sub(self.varies), rtt + self.varies]
@@ -101,7 +108,7 @@ impl Life {
                 delivered_total: self.delivered,
                 lost_bytes: 0,
                 sent_in_flight_bytes: flight,
-                application_limited: false,
+                application_limited: self.sends.is_some(),
             };
             self.tell(&CongestionEvent::Acked {
                 bytes,
@@ -137,6 +144,40 @@ fn startup_doubles_and_ends_with_the_first_queue() {
     }
     let window = life.control.window;
     assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
+}
+
+/// Of a call over a path that is then asked for all, because another one has died: what the call took says nothing of what it holds.
+#[test]
+fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
+    let mut life = Life::begin();
+    let sends = 20 * SEGMENT;
+    life.sends = Some(sends);
+    life.round();
+    life.lose();
+    assert_eq!(life.control.mode, Mode::Alone);
+    (0..CLEAR_ROUNDS).for_each(|_| life.round());
+    let window = life.control.window;
+    assert_eq!(life.control.mode, Mode::Startup);
+    life.round();
+    assert_eq!(life.control.window, window, "nobody asks");
+    life.sends = None;
+    life.round();
+    assert_eq!(life.control.window, 2 * window);
+    (0..10).for_each(|_| life.round());
+    assert_eq!(life.control.mode, Mode::Alone);
+    assert!(life.control.window >= HOLDS);
+}
+
+#[test]
+fn where_something_waits_or_the_path_is_used_up_it_is_known() {
+    for (sends, others) in [(Some(20 * SEGMENT), HOLDS), (None, 0)] {
+        let mut life = Life::alone();
+        (life.sends, life.others) = (sends, others);
+        for _ in 0..2 * CLEAR_ROUNDS {
+            life.round();
+            assert_ne!(life.control.mode, Mode::Startup, "{sends:?}");
+        }
+    }
 }
 
 /// What a link holds back is in flight, too: a flow that took it for a queue would leave a tenth of the path unused.

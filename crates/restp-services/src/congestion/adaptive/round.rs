@@ -1,0 +1,15 @@
+//! What a round trip has shown.
+
+use super::alone::Held;
+use restp_base::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    pub held: Held,
+    /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, and what
+    /// counts as nothing.
+    pub queue: Duration,
+    pub target: Duration,
+    pub empty: Duration,
+    pub shortest: Duration,
+}
