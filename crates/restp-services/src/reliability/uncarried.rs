@@ -1,4 +1,4 @@
-//! Which segments no path has brought, as acknowledgements under the sliding window code say it: they were rebuilt, or given up. They are
+//! Which segments no path has brought, as acknowledgements under the sliding window code (RFC 8681) say it: they were rebuilt, or given up. They are
 //! acknowledged, and the path that carried them has lost them: taken for answers of that path they would hide its losses, and in the
 //! end its death. In the FEC Range:
 //!

@@ -1,4 +1,4 @@
-//! What the controller takes itself to be doing.
+//! What the controller does: a flow that fills the queue is met as one flow more, as in Nimbus (SIGCOMM 2022).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {

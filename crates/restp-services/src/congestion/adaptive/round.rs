@@ -1,4 +1,4 @@
-//! What a round trip has shown.
+//! What a round trip has shown. Time in the queue is what is beyond the shortest round trip (Copa, NSDI 2018).
 
 use super::alone::Held;
 use restp_base::time::Duration;

@@ -1,4 +1,4 @@
-//! How packets of one path are lost: a Markov chain of two states (Gilbert 1960).
+//! How packets of one path are lost: a Markov chain of two states (Gilbert, Bell System Technical Journal 1960).
 
 /// Good packets arrive, bad ones are lost.
 #[derive(Clone, Copy, Debug)]

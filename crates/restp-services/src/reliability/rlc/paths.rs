@@ -1,4 +1,4 @@
-//! The paths that segments and encoded packets leave by: what each loses, and which of them an encoded packet takes. The one that
+//! Redundancy over several paths (RFC 8681 leaves it open): the paths that segments and encoded packets leave by: what each loses, and which of them an encoded packet takes. The one that
 //! carried least of what it combines: what a path loses, or takes with it when it dies, comes back by another.
 
 use super::code_rate::PathConditions;
