@@ -56,6 +56,11 @@ pub fn note(text: impl std::fmt::Display) {
     }
 }
 
+/// What the user has asked for by an option, on standard error, for people.
+pub fn asked(text: impl std::fmt::Display) {
+    say(text);
+}
+
 /// Why a command ends without success.
 pub fn error(text: impl std::fmt::Display) {
     say(format_args!("error: {text}"));

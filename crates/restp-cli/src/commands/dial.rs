@@ -140,10 +140,11 @@ pub fn bind(
     if !from.is_empty() {
         return Endpoint::bind_with(from, config, security).map_err(|error| {
             let list: Vec<_> = from.iter().map(Local::to_string).collect();
-            Failure::input(format!(
-                "--bind {}: {error}; name addresses or interfaces of this host",
-                list.join(", ")
-            ))
+            // What the system says has no way out; what we say has.
+            let rule = error
+                .raw_os_error()
+                .map_or("", |_| "; name addresses or interfaces of this host");
+            Failure::input(format!("--bind {}: {error}{rule}", list.join(", ")))
         });
     }
     let mut local: Vec<Local> = Vec::new();

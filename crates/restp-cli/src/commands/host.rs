@@ -180,7 +180,7 @@ pub fn ticket(endpoint: &Endpoint, capability: Option<Capability>, relays: &[Rea
 /// The ticket for cameras, on standard error, where the user asks for it.
 pub fn show_code(arguments: &HostArgs, ticket: &Ticket) {
     if arguments.qr {
-        crate::output::note(code(ticket).unwrap_or_else(|| "the ticket is too long for a QR code".into()));
+        crate::output::asked(code(ticket).unwrap_or_else(|| "the ticket is too long for a QR code".into()));
     }
 }
 

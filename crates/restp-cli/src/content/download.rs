@@ -52,7 +52,7 @@ impl From<TargetError> for DownloadError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; make room there, and the same command goes on with it"
+            "; make room in the folder of --dir, and the same command goes on with it"
         }
         io::ErrorKind::FileTooLarge => "; its file system or a limit does not allow files of this size",
         io::ErrorKind::WouldBlock => "; another `restp fetch` is fetching the same into this folder",

@@ -297,3 +297,21 @@ fn quiet_says_nothing_and_verbose_more() {
     }
     says(&send(&["-q", "--limit", "never"]), 2, &["never"]);
 }
+
+/// Who asks for a code is shown it, however quiet the rest is.
+#[test]
+fn a_code_for_cameras_is_a_result() {
+    let folder = tempfile::tempdir().expect("one");
+    let dir = folder.path().display().to_string();
+    let mut receiver = Running::start(&["recv", "-q", "--qr", "--listen", "127.0.0.1:0", "--dir", &dir]);
+    receiver.overhear("█");
+}
+
+#[test]
+fn an_interface_without_an_address_has_one_way_out() {
+    let file = tempfile::NamedTempFile::new().expect("one");
+    let file = file.path().display().to_string();
+    let ended = restp(&["send", "--bind", "no-such-link", &file, "127.0.0.1:9"]);
+    says(&ended, 2, &["no-such-link has no address; name"]);
+    assert_eq!(ended.stderr.matches("; ").count(), 1, "{ended:?}");
+}
