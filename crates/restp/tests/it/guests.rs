@@ -1,0 +1,210 @@
+//! Machines beside the host of a port, whatever they are: each comes to its end when it should, and takes nobody with it.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::{loopback, within};
+use bytes::Bytes;
+use restp::{CloseReason, Connection, Endpoint};
+use restp_base::flow::{Flow, FlowId, FlowStats, OpenError, Read, WriteError};
+use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
+use restp_base::time::Time;
+use std::collections::VecDeque;
+use std::net::UdpSocket;
+use std::ops::RangeInclusive;
+
+/// The flow that each puppet may have.
+const FLOW: FlowId = FlowId(1);
+
+/// What a puppet does when a datagram says so in its second byte.
+const COUNT: u8 = 0;
+const END_ITS_FLOW: u8 = 1;
+const PANIC: u8 = 2;
+const TALK_FOR_EVER: u8 = 3;
+
+/// A machine without deadlines that does what it is told.
+#[derive(Debug, Default)]
+struct Puppet {
+    seen: u64,
+    events: VecDeque<Event>,
+    talks: Option<PathAddress>,
+}
+
+impl Machine for Puppet {
+    fn handle(&mut self, _: Time, input: Input<'_>) {
+        let Input::Datagram(datagram) = input else {
+            return;
+        };
+        self.seen += 1;
+        match datagram.body.get(1) {
+            Some(&END_ITS_FLOW) => self.events.push_back(Event::Closed(FLOW, CloseReason::Finished)),
+            Some(&PANIC) => panic!("as it was told"),
+            Some(&TALK_FOR_EVER) => self.talks = Some(datagram.path),
+            _ => {}
+        }
+    }
+    fn poll_transmit(&mut self, _: Time, out: &mut Datagram) -> bool {
+        if let Some(path) = self.talks {
+            *out = Datagram::empty();
+            (out.path, out.body) = (path, Bytes::from_static(&[0; 100]));
+        }
+        self.talks.is_some()
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+    fn next_deadline(&self) -> Option<(Time, Wakeup)> {
+        None
+    }
+    fn held(&self) -> usize {
+        0
+    }
+}
+
+impl Flow for Puppet {
+    fn open(&mut self, _: Time, _: PathAddress, _: u16) -> Result<FlowId, OpenError> {
+        Ok(FLOW)
+    }
+    fn write(&mut self, _: Time, _: FlowId, _: Bytes) -> Result<(), WriteError> {
+        Err(WriteError::Closed)
+    }
+    fn read(&mut self, _: Time, _: FlowId) -> Read {
+        Read::Empty
+    }
+    fn finish(&mut self, _: Time, _: FlowId) {}
+    fn abort(&mut self, _: Time, _: FlowId) {}
+    fn release(&mut self, _: Time, _: FlowId) {}
+    fn stats(&self, _: FlowId) -> Option<FlowStats> {
+        None
+    }
+}
+
+fn host() -> Endpoint<Puppet> {
+    Endpoint::with_machine(Puppet::default(), &[loopback()]).unwrap()
+}
+
+fn guest(host: &Endpoint<Puppet>, first_bytes: RangeInclusive<u8>) -> Endpoint<Puppet> {
+    host.share_port(Puppet::default(), first_bytes)
+}
+
+/// A program that tells puppets at this port what to do.
+struct Teller(UdpSocket);
+
+impl Teller {
+    fn of(host: &Endpoint<Puppet>) -> Self {
+        let socket = UdpSocket::bind(loopback()).unwrap();
+        socket.connect(host.local_addr()).unwrap();
+        Teller(socket)
+    }
+
+    fn tell(&self, first: u8, act: u8) {
+        self.0.send(&[first, act]).unwrap();
+    }
+
+    /// Tells `puppet` something harmless, and waits until it was heard.
+    async fn reaches(&self, first: u8, puppet: &Endpoint<Puppet>) {
+        let seen = || puppet.call(|puppet, _| puppet.seen);
+        let before = seen();
+        self.tell(first, COUNT);
+        until("it is heard", || seen() > before).await;
+    }
+}
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let wait = async {
+        while !done() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(what, wait).await;
+}
+
+fn flow(of: &Endpoint<Puppet>) -> Connection<Puppet> {
+    of.adopt(FLOW)
+}
+
+/// Nothing wakes the driver any more when the flow ends in its own turn.
+#[tokio::test]
+async fn a_guest_that_waits_for_its_last_flow_leaves_when_a_datagram_ends_that() {
+    let host = host();
+    let guest = guest(&host, 1..=1);
+    let teller = Teller::of(&host);
+    teller.reaches(1, &guest).await;
+    let connection = flow(&guest);
+    let closing = tokio::spawn(guest.close());
+    tokio::task::yield_now().await;
+    teller.reaches(0, &host).await;
+    assert!(!closing.is_finished(), "its flow is open");
+    teller.tell(1, END_ITS_FLOW);
+    within("the end of the guest", closing).await.unwrap();
+    assert_eq!(connection.closed().await, CloseReason::Finished);
+    teller.reaches(1, &host).await;
+}
+
+#[tokio::test]
+async fn a_host_comes_to_its_end_though_a_guest_never_stops_talking() {
+    let host = host();
+    let guest = guest(&host, 1..=1);
+    let teller = Teller::of(&host);
+    teller.reaches(1, &guest).await;
+    teller.tell(1, TALK_FOR_EVER);
+    until("it talks", || guest.call(|puppet, _| puppet.talks.is_some())).await;
+    within("the end of the host", host.close()).await;
+    within("and of its guest", guest.close()).await;
+}
+
+#[tokio::test]
+async fn a_guest_of_a_guest_is_one_of_the_same_host() {
+    let host = host();
+    let first = guest(&host, 1..=1);
+    let second = guest(&first, 2..=2);
+    let teller = Teller::of(&host);
+    for (byte, puppet) in [(0, &host), (1, &first), (2, &second)] {
+        teller.reaches(byte, puppet).await;
+    }
+    within("the first", first.close()).await;
+    teller.reaches(2, &second).await;
+    within("the second", second.close()).await;
+    within("the host", host.close()).await;
+}
+
+#[test]
+fn a_guest_that_its_driver_never_met_waits_for_nobody_when_the_runtime_ends() {
+    let run = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = run().unwrap();
+    let guest = runtime.block_on(async { guest(&host(), 1..=1) });
+    drop(runtime);
+    run()
+        .unwrap()
+        .block_on(async { within("its end", guest.close()).await });
+}
+
+#[tokio::test]
+async fn a_guest_that_panics_in_the_drivers_turn_ends_alone() {
+    let host = host();
+    let (first, second) = (guest(&host, 1..=1), guest(&host, 2..=2));
+    let teller = Teller::of(&host);
+    teller.reaches(1, &first).await;
+    let connection = flow(&first);
+    teller.tell(1, PANIC);
+    assert_eq!(
+        within("its flow", connection.closed()).await,
+        CloseReason::Aborted
+    );
+    teller.reaches(2, &second).await;
+    teller.reaches(0, &host).await;
+    teller.reaches(1, &host).await;
+    within("the guest", first.close()).await;
+}
+
+#[tokio::test]
+async fn of_machines_that_want_the_same_the_first_gets_it_until_it_leaves() {
+    let host = host();
+    let (first, second) = (guest(&host, 1..=2), guest(&host, 2..=3));
+    let teller = Teller::of(&host);
+    teller.reaches(2, &first).await;
+    teller.reaches(3, &second).await;
+    assert_eq!(second.call(|puppet, _| puppet.seen), 1);
+    within("the first", first.close()).await;
+    teller.reaches(2, &second).await;
+    teller.reaches(1, &host).await;
+}
