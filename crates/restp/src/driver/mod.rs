@@ -140,23 +140,16 @@ impl Driver {
         else {
             return false;
         };
-        let (work, before) = (&mut self.work, self.guests.len());
-        work.now = now;
-        self.guests.retain_mut(|Guest { seat, .. }| {
-            let awake = seat.machine.wake(work.now);
-            let stays = awake.is_some() && !seat.is_over(work.now);
-            if let Some(awake) = awake {
-                work.now = awake.now;
+        self.work.now = now;
+        for Guest { seat, .. } in &self.guests {
+            if let Some(awake) = seat.machine.wake(self.work.now) {
+                self.work.now = awake.now;
                 joining.extend(awake.joining);
             }
-            if !stays {
-                seat.machine.stop(work.stats);
-            }
-            stays
-        });
-        let others = !joining.is_empty() || self.guests.len() < before;
+        }
+        let have_joined = !joining.is_empty();
         self.guests.extend(joining.into_iter().map(Guest::from));
-        if others || !Arc::ptr_eq(&self.sockets, &sockets) {
+        if have_joined || !Arc::ptr_eq(&self.sockets, &sockets) {
             self.sockets = sockets;
             self.follow();
         }
@@ -266,6 +259,21 @@ impl Driver {
         })
     }
 
+    /// Guests that have come to their end leave.
+    fn dismiss(&mut self) {
+        let (work, before) = (&self.work, self.guests.len());
+        self.guests.retain_mut(|Guest { seat, .. }| {
+            let is_over = seat.is_over(work.now);
+            if is_over {
+                seat.machine.stop(work.stats);
+            }
+            !is_over
+        });
+        if self.guests.len() < before {
+            self.follow();
+        }
+    }
+
     /// Sets the timer to the next deadline.
     fn sleep(&mut self, cx: &mut Context<'_>, receive_failed: bool) {
         let now = self.work.now;
@@ -301,13 +309,12 @@ impl Future for Driver {
         }
         let errors = driver.work.stats.receive_errors;
         let is_idle = driver.rounds(cx);
-        let now = driver.work.now;
         // Looked at in a flood as well, and while a guest has more to send.
-        if driver.host.is_over(now) {
+        if driver.host.is_over(driver.work.now) {
             return Poll::Ready(());
         }
-        // The next wake-up lets those leave that have ended in this one.
-        if is_idle && !driver.guests.iter_mut().any(|guest| guest.seat.is_over(now)) {
+        driver.dismiss();
+        if is_idle {
             driver.sleep(cx, driver.work.stats.receive_errors > errors);
         } else {
             cx.waker().wake_by_ref();

@@ -165,3 +165,37 @@ impl Seat {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::net::SocketAddr;
+
+    const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
+
+    fn to(port: u16) -> Datagram {
+        let mut datagram = Datagram::empty();
+        datagram.path.remote = SocketAddr::from((LOOPBACK, port));
+        datagram.body = Bytes::from_static(b"said");
+        datagram
+    }
+
+    #[tokio::test]
+    async fn a_blocked_socket_keeps_what_it_has_and_holds_up_no_other() {
+        let socket = Socket::bind(SocketAddr::from((LOOPBACK, 0)), None).expect("loopback");
+        let socket = Arc::new(socket);
+        let mut port = Port {
+            bound: socket.clone(),
+            socket,
+            outbox: Outbox::new(),
+            blocked: false,
+        };
+        assert!(!port.push(&to(0)), "no answer could come");
+        let pushed = (1..1000).take_while(|number| port.push(&to(*number))).count();
+        assert!(pushed > 0 && pushed < 999 && !port.has_room());
+        port.blocked = true;
+        assert!(port.has_room(), "the machine is asked for what leaves by others");
+        assert!(!port.push(&to(1)), "what leaves here is lost, as in any queue");
+    }
+}

@@ -11,6 +11,8 @@ use restp_base::time::Time;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The flow that each puppet may have.
 const FLOW: FlowId = FlowId(1);
@@ -21,12 +23,16 @@ const END_ITS_FLOW: u8 = 1;
 const PANIC: u8 = 2;
 const TALK_FOR_EVER: u8 = 3;
 
-/// A machine without deadlines that does what it is told.
+/// A machine that does what it is told.
 #[derive(Debug, Default)]
 struct Puppet {
-    seen: u64,
+    seen: Arc<AtomicU64>,
     events: VecDeque<Event>,
     talks: Option<PathAddress>,
+    /// Datagrams that wait to leave, and where to.
+    words: Option<(PathAddress, u64)>,
+    said: Arc<AtomicU64>,
+    deadline: Option<Time>,
 }
 
 impl Machine for Puppet {
@@ -34,7 +40,7 @@ impl Machine for Puppet {
         let Input::Datagram(datagram) = input else {
             return;
         };
-        self.seen += 1;
+        self.seen.fetch_add(1, Ordering::Relaxed);
         match datagram.body.get(1) {
             Some(&END_ITS_FLOW) => self.events.push_back(Event::Closed(FLOW, CloseReason::Finished)),
             Some(&PANIC) => panic!("as it was told"),
@@ -43,17 +49,21 @@ impl Machine for Puppet {
         }
     }
     fn poll_transmit(&mut self, _: Time, out: &mut Datagram) -> bool {
-        if let Some(path) = self.talks {
+        let waits = self.words.take_if(|(_, words)| *words > 0);
+        self.words = waits.map(|(path, words)| (path, words - 1));
+        let path = self.talks.or(waits.map(|(path, _)| path));
+        if let Some(path) = path {
             *out = Datagram::empty();
             (out.path, out.body) = (path, Bytes::from_static(&[0; 100]));
+            self.said.fetch_add(1, Ordering::Relaxed);
         }
-        self.talks.is_some()
+        path.is_some()
     }
     fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
     fn next_deadline(&self) -> Option<(Time, Wakeup)> {
-        None
+        self.deadline.map(|deadline| (deadline, Wakeup::Expiry))
     }
     fn held(&self) -> usize {
         0
@@ -102,7 +112,7 @@ impl Teller {
 
     /// Tells `puppet` something harmless, and waits until it was heard.
     async fn reaches(&self, first: u8, puppet: &Endpoint<Puppet>) {
-        let seen = || puppet.call(|puppet, _| puppet.seen);
+        let seen = || seen(puppet);
         let before = seen();
         self.tell(first, COUNT);
         until("it is heard", || seen() > before).await;
@@ -116,6 +126,11 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
         }
     };
     within(what, wait).await;
+}
+
+/// How many datagrams it has been told.
+fn seen(puppet: &Endpoint<Puppet>) -> u64 {
+    puppet.call(|puppet, _| puppet.seen.load(Ordering::Relaxed))
 }
 
 fn flow(of: &Endpoint<Puppet>) -> Connection<Puppet> {
@@ -203,8 +218,65 @@ async fn of_machines_that_want_the_same_the_first_gets_it_until_it_leaves() {
     let teller = Teller::of(&host);
     teller.reaches(2, &first).await;
     teller.reaches(3, &second).await;
-    assert_eq!(second.call(|puppet, _| puppet.seen), 1);
+    assert_eq!(seen(&second), 1);
     within("the first", first.close()).await;
     teller.reaches(2, &second).await;
     teller.reaches(1, &host).await;
+}
+
+/// The kernel would take what is for the first to the host, if it were told of the second.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_second_guest_takes_the_first_ones_room_from_nobody() {
+    /// More datagrams than a socket of these tests has room for, some 800 bytes in the kernel each.
+    const TOO_MANY: usize = 60_000;
+    let host = host();
+    let (first, second) = (guest(&host, 1..=1), guest(&host, 2..=2));
+    let teller = Teller::of(&host);
+    teller.reaches(1, &first).await;
+    teller.reaches(2, &second).await;
+    // The driver has no turn.
+    (0..TOO_MANY).for_each(|_| teller.tell(1, COUNT));
+    (0..10).for_each(|_| teller.tell(0, COUNT));
+    until("all ten", || seen(&host) == 10).await;
+}
+
+#[tokio::test]
+async fn what_a_guest_has_to_say_leaves_before_it_does() {
+    let host = host();
+    let guest = guest(&host, 1..=1);
+    let teller = Teller::of(&host);
+    teller.reaches(1, &guest).await;
+    let path = PathAddress {
+        local: host.local_addr(),
+        remote: teller.0.local_addr().unwrap(),
+    };
+    // More than one turn takes, and nobody wakes the driver for the rest.
+    let said = guest.call(|puppet, _| {
+        puppet.words = Some((path, 5000));
+        puppet.said.clone()
+    });
+    drop(guest);
+    until("all of it", || said.load(Ordering::Relaxed) == 5000).await;
+}
+
+#[tokio::test]
+async fn a_closed_machine_with_a_deadline_has_a_moment_and_no_more() {
+    let far = |puppet: &mut Puppet, _| {
+        puppet.deadline = Some(Time::MAX);
+        puppet.seen.clone()
+    };
+    let host = host();
+    let (guest, other) = (guest(&host, 1..=1), guest(&host, 2..=2));
+    let teller = Teller::of(&host);
+    for (byte, puppet) in [(0, &host), (1, &guest), (2, &other)] {
+        teller.reaches(byte, puppet).await;
+        puppet.call(far);
+    }
+    let heard = guest.call(far);
+    drop(guest);
+    teller.tell(1, COUNT);
+    until("it hears of it", || heard.load(Ordering::Relaxed) == 2).await;
+    within("its end", other.close()).await;
+    within("and that of the host", host.close()).await;
 }
