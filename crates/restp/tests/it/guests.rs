@@ -280,3 +280,16 @@ async fn a_closed_machine_with_a_deadline_has_a_moment_and_no_more() {
     within("its end", other.close()).await;
     within("and that of the host", host.close()).await;
 }
+
+#[tokio::test]
+async fn who_joins_a_host_that_runs_is_heard_and_answers() {
+    let host = host();
+    let teller = Teller::of(&host);
+    teller.reaches(0, &host).await;
+    let guest = guest(&host, 1..=1);
+    teller.reaches(1, &guest).await;
+    teller.tell(1, TALK_FOR_EVER);
+    teller.0.set_nonblocking(true).unwrap();
+    until("an answer", || teller.0.recv(&mut [0; 100]).is_ok()).await;
+    assert_eq!(seen(&host), 1);
+}
