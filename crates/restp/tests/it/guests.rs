@@ -43,7 +43,10 @@ impl Machine for Puppet {
         self.seen.fetch_add(1, Ordering::Relaxed);
         match datagram.body.get(1) {
             Some(&END_ITS_FLOW) => self.events.push_back(Event::Closed(FLOW, CloseReason::Finished)),
-            Some(&PANIC) => panic!("as it was told"),
+            Some(&PANIC) => {
+                self.words = Some((datagram.path, 5));
+                panic!("as it was told")
+            }
             Some(&TALK_FOR_EVER) => self.talks = Some(datagram.path),
             _ => {}
         }
@@ -200,11 +203,13 @@ async fn a_guest_that_panics_in_the_drivers_turn_ends_alone() {
     let teller = Teller::of(&host);
     teller.reaches(1, &first).await;
     let connection = flow(&first);
+    let said = first.call(|puppet, _| puppet.said.clone());
     teller.tell(1, PANIC);
     assert_eq!(
         within("its flow", connection.closed()).await,
         CloseReason::Aborted
     );
+    assert_eq!(said.load(Ordering::Relaxed), 0, "nobody calls it any more");
     teller.reaches(2, &second).await;
     teller.reaches(0, &host).await;
     teller.reaches(1, &host).await;
