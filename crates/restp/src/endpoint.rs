@@ -210,7 +210,8 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
 
     /// Runs one more machine at the ports of this endpoint: it gets the datagrams that begin with one of `first_bytes`, and this
     /// endpoint the others. Its own endpoint lasts no longer than this one. Each has its turn, and each its own room for what
-    /// arrives where the kernel tells them apart (Linux), so that neither waits long for the other.
+    /// arrives where the kernel tells them apart (Linux; of several such machines the first has it), so that neither waits long for the
+    /// other. Of machines that want the same byte, the first gets it as long as it lasts. None of them is told of changes of addresses.
     ///
     /// ```
     /// use restp::{Acceptance, Endpoint, EndpointConfig, Preset, Trust};

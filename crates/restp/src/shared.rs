@@ -34,7 +34,7 @@ impl<M: Machine> Shared<M> {
         Self::on(machine, locals, sockets, Clock::start())
     }
 
-    /// A machine on sockets of another one, which follows addresses for both.
+    /// A machine on sockets of another one, which opens and closes them as addresses come and go.
     pub(crate) fn beside(machine: M, sockets: Arc<[Arc<Socket>]>, clock: Clock) -> Arc<Self> {
         Self::on(machine, Locals::default(), sockets, clock)
     }
@@ -68,11 +68,7 @@ impl<M: Machine> Shared<M> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core<M>> {
         self.core.lock().unwrap_or_else(|poisoned| {
             let mut core = poisoned.into_inner();
-            if !core.broken {
-                core.broken = true;
-                core.stop();
-                core.wake_driver();
-            }
+            core.fail();
             core
         })
     }
@@ -161,11 +157,23 @@ impl<M: Machine> Core<M> {
         self.closing && self.flows.values().all(|state| state.closed.is_some())
     }
 
+    /// The machine has panicked.
+    pub(crate) fn fail(&mut self) {
+        if !self.broken {
+            self.broken = true;
+            self.stop();
+            self.wake_driver();
+        }
+    }
+
     /// The driver has ended, and nobody waits for ever.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
         self.closing = true;
         self.backlog.clear();
+        for joining in self.joining.drain(..) {
+            joining.machine.stop(self.socket_stats);
+        }
         for state in self.flows.values_mut().filter(|state| state.closed.is_none()) {
             state.close(CloseReason::Aborted);
         }

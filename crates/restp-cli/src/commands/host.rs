@@ -86,7 +86,7 @@ pub fn bind(listen: &[String], config: &EndpointConfig, security: &Security) -> 
 /// # Errors
 /// When there is none.
 pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<T>) -> Result<T, Failure> {
-    // A host without IPv6 has no such socket.
+    // A host without IPv6 has no such socket. One whose port somebody has is not left out: nobody would come there.
     let everywhere = |addresses: &[SocketAddr]| {
         let without: Vec<_> = addresses
             .iter()
@@ -94,7 +94,7 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
             .filter(|address| !is_every_v6(address))
             .collect();
         bind(addresses).or_else(|error| {
-            if without.is_empty() {
+            if without.is_empty() || error.kind() == io::ErrorKind::AddrInUse {
                 Err(error)
             } else {
                 bind(&without)
@@ -249,6 +249,43 @@ fn is_link_local(ip: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What comes of a port that is taken in IPv6, on a host with or without it.
+    fn bound(listen: &[&str], has_ipv6: bool) -> Result<Vec<SocketAddr>, String> {
+        let words: Vec<String> = listen.iter().map(ToString::to_string).collect();
+        let bound = bind_by(&words, |addresses| {
+            for address in addresses.iter().filter(|address| address.is_ipv6()) {
+                let kind = match (has_ipv6, address.port()) {
+                    (false, _) => io::ErrorKind::Unsupported,
+                    (true, DEFAULT_PORT) => io::ErrorKind::AddrInUse,
+                    (true, _) => continue,
+                };
+                return Err(kind.into());
+            }
+            Ok(addresses.to_vec())
+        });
+        bound.map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn a_port_that_is_taken_in_one_family_is_taken() {
+        let at = |texts: &[&str]| {
+            Ok(texts
+                .iter()
+                .map(|text| text.parse().expect("an address"))
+                .collect())
+        };
+        assert_eq!(bound(&[], true), at(&["0.0.0.0:0", "[::]:0"]));
+        assert_eq!(bound(&[], false), at(&["0.0.0.0:7070"]));
+        assert_eq!(bound(&["7070"], false), at(&["0.0.0.0:7070"]));
+        assert_eq!(bound(&["7071"], true), at(&["0.0.0.0:7071", "[::]:7071"]));
+        let why = bound(&["7070"], true).expect_err("it is taken");
+        assert!(
+            why.contains("--listen 7070") && why.contains("free ports"),
+            "{why}"
+        );
+        assert!(bound(&["[::]:7071"], false).is_err());
+    }
 
     #[test]
     fn a_ticket_fits_on_a_terminal_as_a_code() {

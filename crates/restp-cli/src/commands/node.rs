@@ -2,8 +2,10 @@
 
 use super::host;
 use crate::address;
+use crate::content::ContentTicket;
 use crate::failure::Failure;
 use crate::plan;
+use crate::transfer::Ticket;
 use restp::{Endpoint, PathAddress};
 use restp_base::units;
 use restp_rivals::itp::node::{Node, NodeConfig};
@@ -52,12 +54,20 @@ pub fn bind_to_ask(remotes: &[SocketAddr], config: NodeConfig) -> Result<Endpoin
     bound.map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// One path to each of `remotes` that this host can reach.
+/// One path to each of `remotes` that this host can reach. Who asks does so from wherever this host is then: of a socket that is bound to
+/// no address none is named, and the routing table chooses it for each datagram.
 pub fn paths(endpoint: &Endpoint<Node>, remotes: &[SocketAddr]) -> Vec<PathAddress> {
+    let bound = endpoint.local_addrs();
     let mut paths: Vec<PathAddress> = Vec::new();
-    for path in endpoint.paths_to(remotes) {
-        if !paths.iter().any(|known| known.remote == path.remote) {
-            paths.push(path);
+    for PathAddress { local, remote } in endpoint.paths_to(remotes) {
+        if !paths.iter().any(|known| known.remote == remote) {
+            let anywhere = |socket: &&SocketAddr| {
+                let (is_any, same_family) =
+                    (socket.ip().is_unspecified(), socket.is_ipv4() == local.is_ipv4());
+                is_any && same_family && socket.port() == local.port()
+            };
+            let local = *bound.iter().find(anywhere).unwrap_or(&local);
+            paths.push(PathAddress { local, remote });
         }
     }
     paths
@@ -70,6 +80,11 @@ pub fn paths(endpoint: &Endpoint<Node>, remotes: &[SocketAddr]) -> Vec<PathAddre
 pub fn addresses(option: &str, words: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     let mut all = Vec::new();
     for word in words {
+        if ContentTicket::is_one(word) || Ticket::is_one(word) {
+            return Err(Failure::input(format!(
+                "{option} {word}: this is a ticket; write an address of who publishes or caches, as HOST, HOST:PORT or PORT"
+            )));
+        }
         let found = address::to_send_to(word);
         all.extend(found.map_err(|why| Failure::input(format!("{option} {why}")))?);
     }

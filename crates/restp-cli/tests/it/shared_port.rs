@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
+#[cfg(target_os = "linux")]
+use crate::common::namespaces::{Namespaces, inside};
 use crate::common::programs::{echo, exchange, forward, rule, target, tcp};
 use crate::common::{FOR_EVER, Running, content, names, restp, says, whole, write};
 use nix::sys::signal::Signal;
@@ -170,6 +172,12 @@ fn nothing_is_published_unless_it_is_asked_for_and_what_is_wrong_is_said() {
         2,
         &["--upstream", "--cache DIR"],
     );
+    let ticket = "restpc2-ASTAAAIHUNhY";
+    says(
+        &restp(&[&dir[..], &["--cache", "store", "--upstream", ticket]].concat()),
+        2,
+        &["--upstream", ticket, "this is a ticket", "HOST:PORT"],
+    );
     let store = inbox.path().join("store");
     let words = ["--cache", word(&store), "--cache-size", "1 MiB"];
     says(
@@ -178,4 +186,84 @@ fn nothing_is_published_unless_it_is_asked_for_and_what_is_wrong_is_said() {
         &["--cache-size", "4 MiB"],
     );
     assert_eq!(whole(inbox.path()), Vec::<String>::new());
+}
+
+/// A cache alone, and one at the port of a receiver. Needs root and the `ip` tool; where these are missing the test says so and shows
+/// nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_goes_on_when_the_address_of_its_host_changes() {
+    let namespaces = match Namespaces::create("cache") {
+        Ok(namespaces) => namespaces,
+        Err(reason) => {
+            return eprintln!("SKIPPED: no namespaces here ({reason}); run as root to see this test");
+        }
+    };
+    let namespace = &namespaces.0[0];
+    let ip = |words: &[&str]| _ = inside(namespace, &[&["ip"], words].concat());
+    let is_at = |address: &str| {
+        ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
+        let route = [
+            "route", "replace", "local", "10.9.0.1", "dev", "lo", "table", "local", "src", address,
+        ];
+        ip(&route);
+    };
+    ip(&["link", "set", "lo", "up"]);
+    ip(&["address", "add", "10.9.0.1/32", "dev", "lo"]);
+    is_at("10.9.0.2");
+    let folder = tempfile::tempdir().unwrap();
+    let publish = |name: &str| {
+        let file = write(folder.path(), name, &content(100_000));
+        let words = ["publish", "--json", "--listen", "10.9.0.1:0", word(&file)];
+        let mut running = Running::start_inside(namespace, &words);
+        let said = running.json();
+        (
+            running,
+            text(&said, "ticket").to_owned(),
+            said["addresses"][0].clone(),
+        )
+    };
+    let (_before, before, first) = publish("before");
+    let (_after, after, second) = publish("after");
+    let above = [
+        "--upstream",
+        first.as_str().unwrap(),
+        "--upstream",
+        second.as_str().unwrap(),
+    ];
+    let (own, shared) = (folder.path().join("own"), folder.path().join("shared"));
+    let (inbox, there) = (folder.path().join("inbox"), folder.path().join("there"));
+    let alone = ["cache", "--json", "--listen", "0.0.0.0:5000", "--dir", word(&own)];
+    let beside = [
+        "recv",
+        "--json",
+        "--listen",
+        "0.0.0.0:5001",
+        "--dir",
+        word(&inbox),
+        "--cache",
+        word(&shared),
+    ];
+    let mut caches =
+        [&alone[..], &beside].map(|words| Running::start_inside(namespace, &[words, &above].concat()));
+    let _ = caches.each_mut().map(Running::json);
+    let fetch = |ticket: &str| {
+        for cache in ["127.0.0.1:5000", "127.0.0.1:5001"] {
+            let words = [
+                "fetch",
+                ticket,
+                "--from",
+                cache,
+                "--overwrite",
+                "--dir",
+                word(&there),
+            ];
+            let ended = Running::start_inside(namespace, &words).end();
+            assert_eq!(ended.code, Some(0), "{cache}: {ended:?}");
+        }
+    };
+    fetch(&before);
+    ip(&["address", "delete", "10.9.0.2/32", "dev", "lo"]);
+    is_at("10.9.0.3");
+    fetch(&after);
 }

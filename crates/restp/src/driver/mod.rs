@@ -37,9 +37,6 @@ use std::task::{Context, Poll};
 /// datagrams, one millisecond); then the runtime's other tasks have their turn.
 const ROUNDS: usize = 4;
 
-/// How long a closed endpoint answers late repetitions of its peers before its sockets go away.
-const LINGER: Duration = Duration::from_millis(500);
-
 /// The shortest sleep the runtime's timer knows; also the pause after an error of a receive.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -57,7 +54,6 @@ pub(crate) struct Driver {
     /// What the timer is set to. It may be earlier than needed: then the wake-up does nothing, which is cheaper
     /// than to move the timer for each packet that moves a deadline.
     armed: Option<Time>,
-    linger_until: Option<Time>,
 }
 
 /// A machine beside the host.
@@ -127,7 +123,6 @@ impl Driver {
             gate,
             timer: Box::pin(tokio::time::sleep_until(clock.instant(Time::ZERO).into())),
             armed: None,
-            linger_until: None,
         }
     }
 
@@ -140,24 +135,21 @@ impl Driver {
         let Some(Awake {
             now,
             sockets,
-            joining,
+            mut joining,
         }) = self.host.machine.wake(self.work.now)
         else {
             return false;
         };
         self.work.now = now;
-        let (joined, before) = (joining.len(), self.guests.len());
-        self.guests.extend(joining.into_iter().map(Guest::from));
-        let work = &mut self.work;
-        self.guests.retain(|Guest { seat, .. }| {
-            let awake = seat.machine.wake(work.now).filter(|_| !seat.machine.is_over());
-            match &awake {
-                Some(awake) => work.now = awake.now,
-                None => seat.machine.stop(work.stats),
+        for Guest { seat, .. } in &self.guests {
+            if let Some(awake) = seat.machine.wake(self.work.now) {
+                self.work.now = awake.now;
+                joining.extend(awake.joining);
             }
-            awake.is_some()
-        });
-        if joined > 0 || self.guests.len() < before || !Arc::ptr_eq(&self.sockets, &sockets) {
+        }
+        let have_joined = !joining.is_empty();
+        self.guests.extend(joining.into_iter().map(Guest::from));
+        if have_joined || !Arc::ptr_eq(&self.sockets, &sockets) {
             self.sockets = sockets;
             self.follow();
         }
@@ -167,8 +159,13 @@ impl Driver {
     /// The sockets are others, or machines have joined or left.
     fn follow(&mut self) {
         self.host.follow(&self.sockets, Arc::clone);
-        for Guest { seat, first_bytes } in &mut self.guests {
+        for (place, Guest { seat, first_bytes }) in self.guests.iter_mut().enumerate() {
             seat.machine.follow(&self.sockets);
+            if place > 0 {
+                // The kernel tells two of them apart: what it did for a second one would take the first one's room away.
+                seat.follow(&self.sockets, Arc::clone);
+                continue;
+            }
             // All have to permit it before one gets a neighbour.
             self.sockets.iter().for_each(|socket| socket.permit_beside());
             seat.follow(&self.sockets, |bound| match bound.beside(first_bytes) {
@@ -253,24 +250,37 @@ impl Driver {
         ends.max().unwrap_or(Sending::Done)
     }
 
-    /// The end of the driver, if it has come.
-    fn is_over(&mut self) -> bool {
-        if !self.host.machine.is_over() {
-            return false;
+    /// Receives and sends, a few rounds at most. True when nothing more has come, and nothing more can leave.
+    fn rounds(&mut self, cx: &mut Context<'_>) -> bool {
+        (0..ROUNDS).any(|_| {
+            let received = self.receive(cx);
+            let sending = self.send(cx);
+            !received && sending != Sending::More
+        })
+    }
+
+    /// Guests that have come to their end leave.
+    fn dismiss(&mut self) {
+        let (work, before) = (&self.work, self.guests.len());
+        self.guests.retain_mut(|Guest { seat, .. }| {
+            let is_over = seat.is_over(work.now);
+            if is_over {
+                seat.machine.stop(work.stats);
+            }
+            !is_over
+        });
+        if self.guests.len() < before {
+            self.follow();
         }
-        let until = *self.linger_until.get_or_insert(self.work.now + LINGER);
-        let idle = self.host.machine.deadline().is_none() && self.host.is_idle();
-        idle || self.work.now >= until
     }
 
     /// Sets the timer to the next deadline.
     fn sleep(&mut self, cx: &mut Context<'_>, receive_failed: bool) {
         let now = self.work.now;
-        let deadlines = self.seats().map(|seat| seat.machine.deadline());
+        let seats = self.seats().map(Seat::wakes);
         let retry = receive_failed.then_some(now + TICK);
         let screens = self.inlets.iter().map(|inlet| inlet.screen.wakes());
-        let others = [self.linger_until, retry];
-        let wakes = others.into_iter().chain(deadlines).chain(screens);
+        let wakes = seats.chain(screens).chain([retry]);
         let Some(mut wake) = wakes.flatten().min() else {
             return;
         };
@@ -298,18 +308,17 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         let errors = driver.work.stats.receive_errors;
-        for _ in 0..ROUNDS {
-            let received = driver.receive(cx);
-            let sending = driver.send(cx);
-            if !received && sending != Sending::More {
-                if driver.is_over() {
-                    return Poll::Ready(());
-                }
-                driver.sleep(cx, driver.work.stats.receive_errors > errors);
-                return Poll::Pending;
-            }
+        let is_idle = driver.rounds(cx);
+        // Looked at in a flood as well, and while a guest has more to send.
+        if driver.host.is_over(driver.work.now) {
+            return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        driver.dismiss();
+        if is_idle {
+            driver.sleep(cx, driver.work.stats.receive_errors > errors);
+        } else {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 }

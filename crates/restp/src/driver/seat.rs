@@ -4,6 +4,7 @@ use super::hosted::Hosted;
 use super::{Sending, Work};
 use crate::socket::{Outbox, Socket};
 use restp_base::machine::{Datagram, PathAddress};
+use restp_base::time::{Duration, Time};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Context;
@@ -11,6 +12,9 @@ use std::task::Context;
 /// Full outboxes sent in one round before the sockets are read again, and before another machine has its turn: acknowledgements
 /// must not wait.
 const SENDS_PER_ROUND: usize = 4;
+
+/// How long a closed endpoint answers late repetitions of its peers before its sockets go away.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// A machine that joins a driver, and the first bytes of datagrams that are for it.
 pub(crate) struct Joining {
@@ -22,6 +26,9 @@ pub(crate) struct Joining {
 pub(super) struct Seat {
     pub(super) machine: Arc<dyn Hosted>,
     ports: Vec<Port>,
+    /// How its last turn ended.
+    sending: Sending,
+    linger_until: Option<Time>,
 }
 
 /// A socket and what waits to leave through it.
@@ -59,6 +66,8 @@ impl Seat {
         Seat {
             machine,
             ports: Vec::new(),
+            sending: Sending::More,
+            linger_until: None,
         }
     }
 
@@ -87,14 +96,33 @@ impl Seat {
         self.ports.iter().map(|port| &port.socket)
     }
 
-    /// Nothing waits to leave.
-    pub(super) fn is_idle(&self) -> bool {
-        self.ports.iter().all(|port| port.outbox.is_empty())
+    /// No handle wants anything of its machine, and that has nothing left to do, or has had a moment for it.
+    pub(super) fn is_over(&mut self, now: Time) -> bool {
+        if !self.machine.is_over() {
+            return false;
+        }
+        let until = *self.linger_until.get_or_insert(now + LINGER);
+        let has_sent = self.sending == Sending::Done && self.ports.iter().all(|port| port.outbox.is_empty());
+        has_sent && self.machine.deadline().is_none() || now >= until
+    }
+
+    /// When to look after it.
+    pub(super) fn wakes(&self) -> Option<Time> {
+        [self.machine.deadline(), self.linger_until]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Has its turn to send.
+    pub(super) fn send(&mut self, work: &mut Work, cx: &mut Context<'_>) -> Sending {
+        self.sending = self.send_some(work, cx);
+        self.sending
     }
 
     /// Takes from the machine and sends, one round of outboxes after the other. A socket without room keeps what it has,
     /// and the others go on.
-    pub(super) fn send(&mut self, work: &mut Work, cx: &mut Context<'_>) -> Sending {
+    fn send_some(&mut self, work: &mut Work, cx: &mut Context<'_>) -> Sending {
         for _ in 0..SENDS_PER_ROUND {
             self.flush(work, cx);
             if !self.ports.is_empty() && self.ports.iter().all(|port| port.blocked) {
@@ -135,5 +163,39 @@ impl Seat {
         work.stats.refusals += refused.len() as u64;
         work.now = self.machine.refuse(work.now, refused);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::net::SocketAddr;
+
+    const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
+
+    fn to(port: u16) -> Datagram {
+        let mut datagram = Datagram::empty();
+        datagram.path.remote = SocketAddr::from((LOOPBACK, port));
+        datagram.body = Bytes::from_static(b"said");
+        datagram
+    }
+
+    #[tokio::test]
+    async fn a_blocked_socket_keeps_what_it_has_and_holds_up_no_other() {
+        let socket = Socket::bind(SocketAddr::from((LOOPBACK, 0)), None).expect("loopback");
+        let socket = Arc::new(socket);
+        let mut port = Port {
+            bound: socket.clone(),
+            socket,
+            outbox: Outbox::new(),
+            blocked: false,
+        };
+        assert!(!port.push(&to(0)), "no answer could come");
+        let pushed = (1..1000).take_while(|number| port.push(&to(*number))).count();
+        assert!(pushed > 0 && pushed < 999 && !port.has_room());
+        port.blocked = true;
+        assert!(port.has_room(), "the machine is asked for what leaves by others");
+        assert!(!port.push(&to(1)), "what leaves here is lost, as in any queue");
     }
 }

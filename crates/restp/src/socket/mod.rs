@@ -182,7 +182,8 @@ impl Socket {
         stats: &mut SocketStats,
     ) -> Poll<()> {
         let (path, ecn, segment_bytes) = (*batch.path(), codepoint(batch.ecn()), batch.segment_bytes());
-        let src_ip = self.local.ip().is_unspecified().then(|| self.moved.source(&path));
+        let source = self.local.ip().is_unspecified().then(|| self.moved.source(&path));
+        let src_ip = source.filter(|ip| !ip.is_unspecified()); // else the routing table chooses
         let mut call = |contents: &[u8], segments| {
             let segment_size = (segments > 1).then_some(segment_bytes);
             let transmit = Transmit {

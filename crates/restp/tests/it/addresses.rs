@@ -152,6 +152,7 @@ async fn story() {
         .expect("served");
     let accepted = within("accept", server.accept()).await.expect("running");
 
+    let guest = client.share_port(crate::toy::Toy::default(), 1..=6);
     change("add", "10.9.0.2");
     let second = bound(&client, address("10.9.0.2"), true).await.expect("bound");
     let joins = async {
@@ -162,6 +163,7 @@ async fn story() {
         }
     };
     within("the new address joins", joins).await;
+    assert_eq!(guest.local_addrs(), client.local_addrs(), "one place for both");
 
     change("del", "10.9.0.2");
     bound(&client, address("10.9.0.2"), false).await;

@@ -9,6 +9,7 @@ mod driver;
 mod early_data;
 mod emulator;
 mod emulator_tun;
+mod guests;
 mod mtu;
 mod multipath;
 mod parity;
