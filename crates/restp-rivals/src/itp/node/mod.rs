@@ -16,6 +16,7 @@ mod fair;
 mod guard;
 mod message;
 mod origin;
+mod outbox;
 mod relay;
 mod retrieval;
 mod shelf;
@@ -34,6 +35,7 @@ use super::parameters::ItpParameters;
 use super::wire::{Header, Kind, Pointer, Refusal, flags};
 use bytes::Bytes;
 use guard::Guard;
+use outbox::Outbox;
 use relay::Relay;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Earliest, Event, Input, Machine, PathAddress, Wakeup};
@@ -45,8 +47,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Objects that are fetched at once.
 const MOST_FETCHES: usize = 1024;
-/// Answers that wait to leave; what is beyond is lost, as in any queue.
-const MOST_WAITING: usize = 16_384;
 
 /// What a user sets.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub struct Node {
     published: BTreeMap<u64, Published>,
     fetches: BTreeMap<FlowId, Retrieval>,
     relay: Option<Relay>,
-    outbox: VecDeque<Datagram>,
+    outbox: Outbox,
     events: VecDeque<Event>,
     opened: u64,
     numbers: u64,
@@ -117,7 +117,7 @@ impl Node {
             published: BTreeMap::new(),
             fetches: BTreeMap::new(),
             relay: None,
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             events: VecDeque::new(),
             opened: 0,
             numbers: 0,
@@ -305,9 +305,7 @@ impl Node {
         self.counters.unproved += 1;
         let cookie = Bytes::copy_from_slice(&self.guard.cookie(now, path.remote));
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
-        if self.outbox.len() < MOST_WAITING {
-            self.outbox.push_back(message::datagram(path, &refusal, cookie));
-        }
+        self.outbox.push(message::datagram(path, &refusal, cookie));
         false
     }
 
@@ -323,12 +321,12 @@ impl Node {
             self.counters.limited += 1;
             return Some(());
         }
-        if self.outbox.len() >= MOST_WAITING {
+        let body = answer.body.len() as u64;
+        if !self.outbox.push(answer) {
             return None;
         }
         self.counters.answers += 1;
-        self.counters.answered_bytes += answer.body.len() as u64;
-        self.outbox.push_back(answer);
+        self.counters.answered_bytes += body;
         Some(())
     }
 
@@ -400,7 +398,7 @@ impl Machine for Node {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
-        let next = self.outbox.pop_front().or_else(|| {
+        let next = self.outbox.pop().or_else(|| {
             let asked = self.fetches.iter_mut().find_map(|(id, fetch)| {
                 let next = fetch.poll(now);
                 Self::tell(&mut self.events, *id, fetch); // what was there from before may be all
