@@ -98,10 +98,14 @@ impl LossPattern {
     pub(super) fn loss(&self) -> f64 {
         self.losses / self.segments
     }
-    /// Losses in a row, in the mean; not less than chance makes of this share.
+    /// Losses in a row, in the mean. Where no more follow one another than chance may make of this share, chance has.
     pub(super) fn burst(&self) -> f64 {
-        let by_chance = 1.0 / (1.0 - self.loss()).max(0.01);
-        (self.losses / self.bursts).max(by_chance)
+        let by_chance = self.losses * self.loss();
+        if self.losses - self.bursts > by_chance + 2.0 * by_chance.sqrt() + 1.0 {
+            self.losses / self.bursts
+        } else {
+            1.0 / (1.0 - self.loss()).max(0.01)
+        }
     }
 }
 
@@ -109,6 +113,7 @@ impl LossPattern {
 mod tests {
     use super::*;
     use crate::reliability::Uncarried;
+    use restp_base::random::Stream;
 
     /// A path that carries `numbers`, of which those arrive that are not `lost`. Each arrival is acknowledged.
     fn pattern(numbers: impl Iterator<Item = u64>, lost: impl Fn(u64) -> bool) -> LossPattern {
@@ -135,6 +140,25 @@ mod tests {
         let bursts = pattern(1..10_000, |number| number % 60 < 3);
         assert!((bursts.loss() - 0.05).abs() < 0.005, "{}", bursts.loss());
         assert!((bursts.burst() - 3.0).abs() < 0.1, "{}", bursts.burst());
+    }
+
+    /// Some always follow one another. Who took that for bursts would send each frame twice.
+    #[test]
+    fn losses_that_chance_puts_in_a_row_are_no_bursts() {
+        let mut random = Stream::named(1, "losses");
+        let mut pattern = LossPattern::default();
+        let (mut taken, mut most) = (0, 0.0_f64);
+        for number in 1..100_000 {
+            pattern.on_sent(number);
+            if !random.chance(0.05) {
+                pattern.on_report(&naming(number));
+            }
+            let burst = pattern.burst() * (1.0 - pattern.loss());
+            taken += u32::from(burst > 1.001);
+            most = most.max(burst);
+        }
+        assert!(taken < 3_000, "{taken} of 100,000");
+        assert!(most < 1.3, "{most}");
     }
 
     /// The even numbers left by another path, and say nothing of this one.
