@@ -2,10 +2,10 @@
 
 use super::mss::clamp;
 use super::outlet::Outlet;
+use super::pieces::{Assembly, Pieces, REST, is_packet};
 use super::subnet::Subnet;
 use crate::datagrams::{Message, Open};
 use crate::pipe::Answer;
-use bytes::BytesMut;
 use restp::Connection;
 use restp::tun::{Tun, TunConfig};
 use std::io;
@@ -50,12 +50,9 @@ pub fn device_name(word: &str) -> Result<String, String> {
 /// # Errors
 /// With a sentence, when the system refuses.
 pub fn device(name: Option<String>, address: Subnet, connection: &Connection) -> Result<Tun, String> {
-    let limit = connection
-        .composition()
-        .map_or(0, |composition| composition.payload_bytes());
     let config = TunConfig {
         name: name.clone(),
-        mtu: u16::try_from(limit).unwrap_or(u16::MAX),
+        mtu: pieces(connection).mtu(),
         address: (address.address, address.prefix),
         queue_packets: Some(BURST_PACKETS),
     };
@@ -78,6 +75,12 @@ fn way_out(error: &io::Error) -> &'static str {
     }
 }
 
+/// How packets fit into what `connection` carries at a time.
+fn pieces(connection: &Connection) -> Pieces {
+    let composition = connection.composition();
+    Pieces::of(composition.map_or(0, |composition| composition.payload_bytes()))
+}
+
 /// Carries packets until one of both ends. Whoever asks again is given `answer` again.
 pub async fn carry(connection: &Connection, device: &Tun, answer: Option<&Answer>) -> End {
     tokio::select! {
@@ -88,7 +91,8 @@ pub async fn carry(connection: &Connection, device: &Tun, answer: Option<&Answer
 
 async fn outward(connection: &Connection, device: &Tun) -> End {
     let mut buffer = vec![0; usize::from(u16::MAX)];
-    let mut outlet = Outlet::of(connection, usize::from(device.mtu()));
+    let pieces = pieces(connection);
+    let mut outlet = Outlet::of(connection, pieces, usize::from(device.mtu()));
     loop {
         let received = tokio::select! {
             received = device.recv(&mut buffer) => received,
@@ -99,17 +103,22 @@ async fn outward(connection: &Connection, device: &Tun) -> End {
             Err(error) => return End::Device(error),
         };
         if is_packet(packet) {
-            clamp(packet, device.mtu());
+            clamp(packet, pieces, device.mtu());
             outlet.push(packet);
         }
     }
 }
 
 async fn inward(connection: &Connection, device: &Tun, answer: Option<&Answer>) -> End {
+    let (pieces, mut assembly) = (pieces(connection), Assembly::default());
     while let Some(message) = connection.recv().await {
-        if is_packet(&message) {
-            let mut packet = BytesMut::from(&message[..]);
-            clamp(&mut packet, device.mtu());
+        let whole = match message.first() {
+            Some(&REST) => assembly.add(&message[1..]),
+            _ if is_packet(&message) => assembly.begin(&message),
+            _ => None,
+        };
+        if let Some(mut packet) = whole {
+            clamp(&mut packet, pieces, device.mtu());
             // One that this host does not take is lost; whether the device is gone shows when it is read.
             let _ = device.send(&packet).await;
             continue;
@@ -125,11 +134,6 @@ async fn inward(connection: &Connection, device: &Tun, answer: Option<&Answer>) 
         }
     }
     End::Connection
-}
-
-/// Is this a packet of IP, and no message of the set-up? Those begin with 2 or `R`.
-fn is_packet(bytes: &[u8]) -> bool {
-    bytes.len() >= 20 && matches!(bytes[0] >> 4, 4 | 6)
 }
 
 #[cfg(test)]
@@ -151,19 +155,5 @@ mod tests {
         let way_out = |kind: io::ErrorKind| way_out(&kind.into());
         assert!(way_out(io::ErrorKind::PermissionDenied).contains("CAP_NET_ADMIN"));
         assert!(way_out(io::ErrorKind::AlreadyExists).contains("ip address"));
-    }
-
-    #[test]
-    fn what_is_no_packet_is_not_taken_for_one() {
-        for (first, length, expected) in [
-            (0x45, 20, true),
-            (0x60, 20, true),
-            (0x45, 19, false),
-            (0x02, 99, false),
-            (b'R', 99, false),
-        ] {
-            assert_eq!(is_packet(&vec![first; length]), expected, "{first} {length}");
-        }
-        assert!(!is_packet(&[]));
     }
 }

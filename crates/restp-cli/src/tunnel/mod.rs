@@ -6,12 +6,14 @@
 //! | `composition` | what carries them |
 //! | `mss` | TCP connections that cross learn how large their segments may be |
 //! | `outlet` | what waits to be sent |
+//! | `pieces` | packets larger than a message |
 //! | `subnet` | addresses with the length of their network's prefix |
 
 mod carry;
 mod composition;
 mod mss;
 mod outlet;
+mod pieces;
 mod subnet;
 
 pub use carry::{End, carry, device, device_name};

@@ -1,6 +1,7 @@
 //! Maximum segment sizes of TCP connections that cross the tunnel: a SYN that offers more than a packet of the tunnel carries is
 //! changed (RFC 9293 §3.7.1). Hosts behind a router whose messages "packet too big" are filtered would hang otherwise.
 
+use super::pieces::Pieces;
 use restp::packet::changed_sum;
 
 const TCP: u8 = 6;
@@ -11,10 +12,10 @@ const END: u8 = 0;
 const NOTHING: u8 = 1;
 const MSS: u8 = 2;
 
-/// Lets a SYN in `packet` offer segments that fit into packets of `mtu` bytes. Everything else stays as it is.
-pub fn clamp(packet: &mut [u8], mtu: u16) {
+/// Lets a SYN in `packet` offer segments that fit into packets of `mtu` bytes and leave no message with room, as one segment in one and a
+/// half messages would. Everything else stays as it is.
+pub fn clamp(packet: &mut [u8], pieces: Pieces, mtu: u16) {
     let Some((at, headers)) = tcp(packet) else { return };
-    let most = mtu.saturating_sub(headers);
     let tcp = &mut packet[at..];
     let length = usize::from(tcp[12] >> 4) * 4;
     if tcp[13] & SYN == 0 || length > tcp.len() {
@@ -25,7 +26,11 @@ pub fn clamp(packet: &mut [u8], mtu: u16) {
         match (tcp[option], usize::from(tcp[option + 1])) {
             (END, _) => return,
             (NOTHING, _) => option += 1,
-            (MSS, 4) if option + 4 <= length => return lower(tcp, option + 2, most),
+            (MSS, 4) if option + 4 <= length => {
+                let offered = u16::from_be_bytes([tcp[option + 2], tcp[option + 3]]);
+                let size = pieces.filling(usize::from(offered.saturating_add(headers).min(mtu)));
+                return lower(tcp, option + 2, (size as u16).saturating_sub(headers));
+            }
             (_, size @ 2..) => option += size,
             _ => return,
         }
@@ -102,15 +107,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_lowered_and_the_check_sum_holds() {
-        for (version, options, at, expected) in [
-            (4, &[MSS, 4, 5, 180, 1, 1, 1, 0][..], 2, 1300),
-            (4, &[1, MSS, 4, 5, 180, 1, 1, 0], 3, 1300),
-            (6, &[8, 3, 0, MSS, 4, 5, 160, 0], 5, 1280),
-            (4, &[MSS, 4, 2, 24, 0, 0, 0, 0], 2, 536),
+        for (version, mtu, options, at, expected) in [
+            (4, 1340, &[MSS, 4, 5, 180, 1, 1, 1, 0][..], 2, 1300),
+            (4, 8035, &[1, MSS, 4, 5, 180, 1, 1, 0], 3, 1300),
+            (6, 8035, &[8, 3, 0, MSS, 4, 5, 160, 0], 5, 1280),
+            (4, 8035, &[MSS, 4, 35, 0, 0, 0, 0, 0], 2, 7995),
+            (4, 1340, &[MSS, 4, 35, 0, 0, 0, 0, 0], 2, 1300),
+            (4, 8035, &[MSS, 4, 255, 255, 0, 0, 0, 0], 2, 7995),
+            (4, 8035, &[MSS, 4, 2, 24, 0, 0, 0, 0], 2, 536),
         ] {
             let before = syn(version, options);
             let mut packet = before.clone();
-            clamp(&mut packet, 1340);
+            clamp(&mut packet, Pieces::of(1340), mtu);
             let head = packet.len() - options.len();
             let offered = u16::from_be_bytes([packet[head + at], packet[head + at + 1]]);
             assert_eq!(offered, expected, "{options:?}");
@@ -142,7 +150,7 @@ mod tests {
             vec![],
         ] {
             let mut clamped = packet.clone();
-            clamp(&mut clamped, 1340);
+            clamp(&mut clamped, Pieces::of(1340), 1340);
             assert_eq!(clamped, packet);
         }
     }
@@ -158,7 +166,7 @@ mod tests {
                 packet[6] &= 0x60;
             }
             let length = packet.len();
-            clamp(&mut packet, 1340);
+            clamp(&mut packet, Pieces::of(1340), 1340);
             prop_assert_eq!(packet.len(), length);
         }
     }

@@ -1,12 +1,14 @@
 //! What waits to leave through a tunnel. The links are slower than what comes, so the queue stands here: one for each flow, each kept
 //! short (FQ-CoDel, RFC 8290), so that a call does not wait behind a download.
 
+use super::pieces::Pieces;
 use crate::backlog::{Backlog, LOOK};
 use bytes::Bytes;
 use restp::packet::{ecn, flow, mark_ce};
 use restp::{Connection, FlowStats, SendError};
 use restp_base::time::Time;
-use restp_sim::{Codel, FairQueue, FqCodel, Parcel};
+use restp_sim::{Codel, FairQueue, FqCodel, Parcel, QueueLimit};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -20,12 +22,18 @@ const INTERVAL: restp_base::time::Duration = restp_base::time::Duration::from_mi
 /// in one burst and lets another begin, which is no standing queue.
 const TARGET: restp_base::time::Duration = restp_base::time::Duration::from_millis(20);
 
+/// An Ethernet frame.
+const FRAME_BYTES: usize = 1_514;
+/// All that waits: 10 240 frames (RFC 8290 §5.2.1), or as many bytes in larger packets.
+const MOST_BYTES: u64 = 10_240 * FRAME_BYTES as u64;
+
 /// Packets that wait for one connection.
 pub struct Outlet {
     queue: FairQueue<Bytes>,
-    /// The next to be sent.
-    next: Option<Bytes>,
+    /// Messages of the next packet that are to be sent.
+    next: VecDeque<Bytes>,
     backlog: Backlog,
+    pieces: Pieces,
     /// Most bytes of a packet.
     limit: usize,
     began: Instant,
@@ -37,24 +45,26 @@ enum Step {
     Rest,
     /// The connection holds enough.
     Look,
-    /// This packet leaves.
+    /// This message leaves.
     Send(Bytes),
 }
 
 impl Outlet {
-    /// For `connection`, which carries packets of `limit` bytes at most.
-    pub fn of(connection: &Connection, limit: usize) -> Self {
+    /// For `connection`, which carries packets of `limit` bytes at most in `pieces`.
+    pub fn of(connection: &Connection, pieces: Pieces, limit: usize) -> Self {
         let mut seed = [0; 8];
         // Who could foresee it could choose whose queue he shares. Without one nothing else is lost.
         let _ = getrandom::fill(&mut seed);
-        Self::new(Backlog::of(&connection.stats()), limit, u64::from_le_bytes(seed))
+        let backlog = Backlog::of(&connection.stats());
+        Self::new(backlog, pieces, limit, u64::from_le_bytes(seed))
     }
 
-    fn new(backlog: Backlog, limit: usize, seed: u64) -> Self {
+    fn new(backlog: Backlog, pieces: Pieces, limit: usize, seed: u64) -> Self {
         Outlet {
-            queue: FairQueue::new(&parameters(), seed).expect("sound parameters"),
-            next: None,
+            queue: FairQueue::new(&parameters(limit), seed).expect("sound parameters"),
+            next: VecDeque::new(),
             backlog,
+            pieces,
             limit,
             began: Instant::now(),
         }
@@ -84,39 +94,44 @@ impl Outlet {
     /// Sends what waits until the connection is over. Can be dropped and called again at any time.
     pub async fn run(&mut self, connection: &Connection) {
         loop {
-            let packet = match self.step(|| connection.stats()) {
+            let message = match self.step(|| connection.stats()) {
                 Step::Rest => return std::future::pending().await,
                 Step::Look => {
                     sleep(LOOK).await;
                     continue;
                 }
-                Step::Send(packet) => packet,
+                Step::Send(message) => message,
             };
-            match connection.send(packet).await {
+            match connection.send(message).await {
                 Ok(()) => self.on_taken(),
-                Err(SendError::Rejected(_)) => self.next = None,
+                Err(SendError::Rejected(_)) => self.next.clear(),
                 Err(_) => return,
             }
         }
     }
 
     fn step(&mut self, stats: impl FnOnce() -> FlowStats) -> Step {
-        if self.next.is_none() && self.queue.is_empty() {
+        if self.next.is_empty() && self.queue.is_empty() {
             return Step::Rest;
         }
-        if self.backlog.is_enough(stats, Instant::now(), HELD, self.limit) {
+        if self
+            .backlog
+            .is_enough(stats, Instant::now(), HELD, self.pieces.message())
+        {
             return Step::Look;
         }
-        if self.next.is_none() {
-            self.next = self.pop();
+        if self.next.is_empty()
+            && let Some(packet) = self.pop()
+        {
+            self.next.extend(self.pieces.cut(&packet));
         }
-        self.next.clone().map_or(Step::Rest, Step::Send)
+        self.next.front().cloned().map_or(Step::Rest, Step::Send)
     }
 
-    /// The connection has taken the next packet.
+    /// The connection has taken the next message.
     fn on_taken(&mut self) {
-        if let Some(packet) = self.next.take() {
-            self.backlog.take(packet.len(), Instant::now());
+        if let Some(message) = self.next.pop_front() {
+            self.backlog.take(message.len(), Instant::now());
         }
     }
 
@@ -126,8 +141,11 @@ impl Outlet {
     }
 }
 
-fn parameters() -> FqCodel {
+/// For packets of `limit` bytes at most.
+fn parameters(limit: usize) -> FqCodel {
+    let packets = MOST_BYTES / limit.max(FRAME_BYTES) as u64;
     let codel = Codel {
+        limit: QueueLimit::Packets(packets),
         target: TARGET,
         interval: INTERVAL,
         ..FqCodel::default().codel
@@ -153,7 +171,7 @@ mod tests {
     }
 
     fn outlet() -> Outlet {
-        Outlet::new(Backlog::default(), LIMIT, 1)
+        Outlet::new(Backlog::default(), Pieces::of(LIMIT), LIMIT, 1)
     }
 
     /// A connection that has sent so many bytes, whose round trip is not known.
