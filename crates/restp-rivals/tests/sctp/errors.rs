@@ -317,3 +317,12 @@ fn an_error_changes_nothing_and_is_not_answered() {
     assert_eq!(net.closed(SERVER), None);
     assert!(net.hosts[SERVER].stats(flow).is_some());
 }
+
+/// RFC 9260 §3.3.3: and there is no tag to say it to.
+#[test]
+fn an_init_ack_with_the_tag_0_ends_the_set_up_at_once() {
+    let mut net = answered(&[], |init| init.tag = 0);
+    assert_eq!(net.says(OPENER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(OPENER), Some(&CloseReason::Refused));
+}

@@ -116,3 +116,42 @@ fn a_path_that_is_added_late_is_refused() {
             .contains("after its set-up")
     );
 }
+
+/// RFC 9260 §5.4: not by heartbeats that nobody answers, however many, and whatever the other path does.
+#[test]
+fn a_path_that_never_answers_is_never_confirmed_and_carries_nothing() {
+    for parameters in [
+        sctp(&[("heartbeat", "1 s")]),
+        cmt("cwnd", &[("heartbeat", "1 s")]),
+    ] {
+        let mut net = Net::new(parameters, &[line(10, 10); 2]);
+        net.rule = Box::new(|seen| (seen.path == 0 || seen.from == OPENER).then_some(Duration::ZERO));
+        let flow = net.open();
+        net.bulk(flow, 1400, Duration::from_secs(20));
+        let heartbeats = |seen: &Seen| seen.path == 1 && matches!(seen.chunk(), Chunk::Heartbeat(_));
+        assert!(net.count(heartbeats) > 4);
+        let others = |seen: &Seen| {
+            seen.from == OPENER
+                && seen.path == 1
+                && !matches!(seen.chunk(), Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_))
+        };
+        assert_eq!(net.count(others), 0);
+        assert_eq!(net.events[OPENER].len(), 1, "{:?}", net.events[OPENER]);
+        assert_eq!(net.closed(OPENER), None);
+    }
+}
+
+/// The ports towards an address are taken by whoever has a path there, the first one or a further one.
+#[test]
+fn an_association_that_opens_by_the_further_path_of_another_is_another_one() {
+    let mut net = Net::new(cmt("cwnd", &[]), &[line(10, 10); 2]);
+    let first = net.open();
+    net.run_for(ms(200));
+    let second = net.hosts[OPENER]
+        .open(net.now, Net::path(1), PORT)
+        .expect("a free port");
+    net.run_for(ms(200));
+    let connected = |flow| net.events[OPENER].contains(&Event::Connected(flow));
+    assert!(connected(first) && connected(second));
+    assert_eq!((net.closed(OPENER), net.closed(SERVER)), (None, None));
+}

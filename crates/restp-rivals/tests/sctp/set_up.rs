@@ -4,7 +4,7 @@ use super::network::*;
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
-use restp_rivals::sctp::chunk::Chunk;
+use restp_rivals::sctp::chunk::{Cause, Chunk};
 use restp_rivals::sctp::wire::Packet;
 
 #[test]
@@ -136,9 +136,9 @@ fn packets_of_no_association_are_answered_as_the_standard_says() {
     let flow = net.transfer(&messages(1, 100), Duration::from_secs(1));
     net.hosts[OPENER].release(net.now, flow);
     net.run_for(ms(100));
-    let answer_to = |net: &mut Net, chunk: Chunk| {
+    let answer_to_all = |net: &mut Net, chunks: &[Chunk]| {
         let mut packet = net.log.last().expect("sent").packet.clone();
-        packet.chunks = smallvec::smallvec![chunk];
+        packet.chunks = chunks.into();
         packet.header.tag = 12_345;
         let mut datagram = Datagram::empty();
         packet.emit(&mut datagram);
@@ -148,19 +148,90 @@ fn packets_of_no_association_are_answered_as_the_standard_says() {
         let answered = net.hosts[SERVER].poll_transmit(net.now, &mut out);
         answered.then(|| Packet::parse(&mut out).expect("a packet"))
     };
+    let answer_to = |net: &mut Net, chunk: Chunk| answer_to_all(net, &[chunk]);
     let aborts = answer_to(&mut net, Chunk::CookieAck);
     assert_eq!(aborts, None, "never answered");
-    let aborts = answer_to(&mut net, Chunk::Heartbeat(noise(8).into())).expect("answered");
-    assert_eq!(aborts.header.tag, 12_345);
-    let abort = |reflects_tag| Chunk::Abort {
+    let error = |cause| Chunk::Error(smallvec::smallvec![cause]);
+    assert_eq!(answer_to(&mut net, error(Cause::stale_cookie(1))), None);
+    let heartbeat = || Chunk::Heartbeat(noise(8).into());
+    for chunk in [heartbeat(), error(Cause::invalid_stream(1))] {
+        let aborts = answer_to(&mut net, chunk).expect("answered");
+        assert_eq!(aborts.header.tag, 12_345);
+        assert_eq!(aborts.chunks[..], [abort(true)]);
+    }
+    let end = [Chunk::ShutdownAck, heartbeat()];
+    for chunks in [&end[..1], &end[..], &[heartbeat(), Chunk::ShutdownAck]] {
+        let complete = answer_to_all(&mut net, chunks).expect("answered");
+        assert_eq!(
+            complete.chunks[..],
+            [Chunk::ShutdownComplete { reflects_tag: true }]
+        );
+    }
+    assert_eq!(answer_to(&mut net, abort(false)), None);
+    assert_eq!(answer_to_all(&mut net, &[heartbeat(), abort(true)]), None);
+}
+
+fn abort(reflects_tag: bool) -> Chunk {
+    Chunk::Abort {
         reflects_tag,
         causes: Default::default(),
-    };
-    assert_eq!(aborts.chunks[..], [abort(true)]);
-    let complete = answer_to(&mut net, Chunk::ShutdownAck).expect("answered");
-    assert_eq!(
-        complete.chunks[..],
-        [Chunk::ShutdownComplete { reflects_tag: true }]
+    }
+}
+
+/// RFC 9260 §8.5.1 (A): who has no tag yet could be refused in the name of its server by whoever guesses addresses and ports, or told
+/// of that by the server itself.
+#[test]
+fn nothing_but_an_init_has_the_tag_0() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    let flow = net.open();
+    net.run_for(ms(5));
+    let init = net.log[0].packet.clone();
+    let mut answer = init.clone();
+    std::mem::swap(
+        &mut answer.header.source_port,
+        &mut answer.header.destination_port,
     );
-    assert_eq!(answer_to(&mut net, abort(false)), None);
+    let complete = |reflects_tag| Chunk::ShutdownComplete { reflects_tag };
+    for chunk in [
+        abort(true),
+        abort(false),
+        complete(true),
+        complete(false),
+        Chunk::ShutdownAck,
+        Chunk::CookieAck,
+        Chunk::CookieEcho(noise(80).into()),
+        Chunk::Heartbeat(noise(8).into()),
+    ] {
+        for (host, like) in [(OPENER, &answer), (SERVER, &init)] {
+            net.hears(host, like, [chunk.clone()]);
+            assert_eq!(net.says(host), [], "{chunk:?}");
+        }
+    }
+    net.run_for(ms(100));
+    assert_eq!(net.events[OPENER], [Event::Connected(flow)]);
+}
+
+/// RFC 9260 §8.5.1 (B, C): by itself, between the addresses of the association, and with the tag that its receiver writes.
+#[test]
+fn a_packet_that_reflects_a_tag_has_the_one_of_the_peer() {
+    let (mut net, own) = standing();
+    let mut peers = own.clone();
+    let Chunk::Init(init) = net.log[0].chunk() else {
+        panic!("INIT is first")
+    };
+    peers.header.tag = init.tag;
+    let heartbeat = Chunk::Heartbeat(noise(8).into());
+    net.hears(SERVER, &own, [abort(true)]);
+    net.hears(SERVER, &own, [heartbeat.clone(), abort(true)]);
+    net.hears(SERVER, &peers, [heartbeat, abort(true)]);
+    net.hears(SERVER, &peers, [abort(false)]);
+    let mut elsewhere = Net::path(0).reversed();
+    elsewhere.remote = ([10, 0, 0, 7], 0).into();
+    net.hears_by(SERVER, elsewhere, &peers, [abort(true)]);
+    assert_eq!(net.says(SERVER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), None);
+    net.hears(SERVER, &peers, [abort(true)]);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), Some(&CloseReason::Reset));
 }
