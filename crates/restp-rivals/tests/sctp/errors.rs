@@ -145,7 +145,10 @@ fn parameters_of_an_init_that_are_not_known_come_back_with_its_answer() {
     net.server_hears(&stranger, Chunk::Init(init));
     match &net.says(SERVER)[..] {
         [answer] => match &answer.chunks[..] {
-            [Chunk::InitAck(answer)] => assert_eq!(answer.reported[..], [parameter()]),
+            [Chunk::InitAck(answer)] => {
+                assert_eq!(answer.reported[..], [parameter()]);
+                assert_eq!(answer.streams_out, 1, "§5.1.1: no more than the peer takes");
+            }
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),

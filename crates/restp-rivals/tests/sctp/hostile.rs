@@ -284,8 +284,18 @@ fn a_cookie_that_comes_again_from_another_address_opens_nothing_more() {
     );
     assert_eq!(alone.hear(tag, cookie, 1)[0].chunks[..], [Chunk::CookieAck]);
     let events = alone.events();
-    assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
+    let [Event::Accepted(flow)] = events[..] else {
+        panic!("{events:?}")
+    };
     assert_eq!(alone.host.held(), 1);
+    // That address is one of the association from now on: who has forgotten it there may say so.
+    let abort = Chunk::Abort {
+        reflects_tag: true,
+        causes: Default::default(),
+    };
+    alone.hear_only(66, abort, 1);
+    let ended = Event::Closed(flow, CloseReason::Reset);
+    assert!(alone.events().contains(&ended));
 }
 
 /// A cookie may come again after the end of its association: the two have the same tag, and the first one takes nothing with it.

@@ -1,6 +1,7 @@
 //! Four ways (RFC 9260 §5): nothing is kept before the cookie comes back, every packet of it may be lost, and the rest is refused.
 
 use super::network::*;
+use super::restart::{an_init, offer};
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
@@ -234,4 +235,61 @@ fn a_packet_that_reflects_a_tag_has_the_one_of_the_peer() {
     net.hears(SERVER, &peers, [abort(true)]);
     net.run_for(ms(1));
     assert_eq!(net.closed(SERVER), Some(&CloseReason::Reset));
+}
+
+/// RFC 9260 §8.5, §8.4: the tag alone does not do, and what has ended is none from then on.
+#[test]
+fn a_packet_is_of_an_association_by_tag_and_ports_while_there_is_one() {
+    let (mut net, own) = standing();
+    let heartbeat = || Chunk::Heartbeat(noise(8).into());
+    let mut other = own.clone();
+    other.header.source_port ^= 1;
+    for (like, chunks) in [
+        (&other, vec![heartbeat()]),
+        (&own, vec![abort(false), heartbeat()]),
+    ] {
+        for chunk in chunks {
+            net.hears(SERVER, like, [chunk]);
+        }
+        let said = net.says(SERVER);
+        let [answer] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(answer.chunks[..], [abort(true)]);
+        assert_eq!(answer.header.destination_port, like.header.source_port);
+    }
+}
+
+/// RFC 9260 §5.1.5 (2): it was made for one tag and one pair of ports.
+#[test]
+fn a_cookie_in_a_packet_of_another_opens_nothing() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    net.rule = Box::new(|seen| (!matches!(seen.chunk(), Chunk::CookieEcho(_))).then_some(Duration::ZERO));
+    net.open();
+    net.run_for(ms(50));
+    let echo = net.seen(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+    let (mut tag, mut port) = (echo.clone(), echo.clone());
+    tag.header.tag ^= 1;
+    port.header.source_port ^= 1;
+    for wrong in [tag, port] {
+        net.hears(SERVER, &wrong, wrong.chunks.clone());
+        assert_eq!(net.says(SERVER), []);
+        assert_eq!(net.hosts[SERVER].held(), 0);
+    }
+    // Of who serves and opens, a cookie for the port that it opened from is none for the port that it serves.
+    let path = Net::path(0).reversed();
+    let flow = net.hosts[SERVER].open(net.now, path, 7).expect("a free port");
+    let init = net.says(SERVER).remove(0);
+    let mut like = init.clone();
+    std::mem::swap(&mut like.header.source_port, &mut like.header.destination_port);
+    net.hears(SERVER, &like, [Chunk::Init(an_init(77))]);
+    let answer = offer(&net.says(SERVER)[0]);
+    let cookie = Chunk::CookieEcho(answer.cookie.expect("INIT ACK has one"));
+    like.header.tag = answer.tag;
+    let mut served = like.clone();
+    served.header.destination_port = PORT;
+    net.hears(SERVER, &served, [cookie.clone()]);
+    assert_eq!(net.says(SERVER), []);
+    net.hears(SERVER, &like, [cookie]);
+    assert_eq!(net.says(SERVER)[0].chunks[..], [Chunk::CookieAck]);
+    net.run_for(ms(1));
+    assert_eq!(net.events[SERVER], [Event::Connected(flow)]);
 }

@@ -27,7 +27,7 @@ impl Sctp {
     pub(super) fn on_init(&mut self, now: Time, address: PathAddress, ports: Ports, init: &Init) {
         let existing = self.met(address, ports, init);
         let is_known = existing.is_some() || self.config.listen == Some(ports.local);
-        if let Some(cause) = init.refusal().filter(|_| is_known) {
+        if let Some(cause) = init.refusal() {
             return self.refuse(address, ports, init.tag, Some(cause));
         }
         let set_up = match existing.and_then(|flow| self.slots.get_mut(&flow)) {
@@ -164,7 +164,7 @@ impl Sctp {
     fn of_cookie(&self, address: PathAddress, cookie: &StateCookie) -> Option<FlowId> {
         let is_it = |flow: &FlowId| {
             let slot = self.slots.get(flow);
-            slot.is_some_and(|slot| slot.association.ports() == cookie.ports && !slot.association.is_over())
+            slot.is_some_and(|slot| !slot.association.is_over())
         };
         let of_tag = |tag: u32| self.by_tag.get(&tag).copied().filter(is_it);
         let tied = || cookie.tie_tags.and_then(|tags| of_tag(tags.local));
