@@ -215,3 +215,18 @@ fn who_never_stops_sending_after_shutdown_is_given_up() {
     let last = net.log.iter().rfind(|seen| seen.from == SERVER).expect("sent");
     assert!(matches!(last.chunk(), Chunk::Abort { .. }), "{last:?}");
 }
+
+/// RFC 9260 §9.2: and not only once the timer says so.
+#[test]
+fn every_shutdown_is_answered_at_once() {
+    let (mut net, packet) = standing();
+    let cumulative = FIRST_TSN.wrapping_sub(1);
+    for _ in 0..3 {
+        net.server_hears(&packet, Chunk::Shutdown { cumulative });
+        let said = net.says(SERVER);
+        assert!(
+            matches!(&said[..], [answer] if answer.chunks[..] == [Chunk::ShutdownAck]),
+            "{said:?}"
+        );
+    }
+}

@@ -329,3 +329,13 @@ fn an_init_ack_with_the_tag_0_ends_the_set_up_at_once() {
     net.run_for(ms(1));
     assert_eq!(net.closed(OPENER), Some(&CloseReason::Refused));
 }
+
+/// RFC 9260 §5.1.1: who opens takes no more streams than INIT ACK offers.
+#[test]
+fn a_stream_that_an_init_ack_did_not_offer_is_not_agreed_on() {
+    let mut net = answered(&[], |init| init.streams_out = 2);
+    net.run_for(ms(100));
+    let answer = net.seen(|chunk| matches!(chunk, Chunk::CookieAck));
+    net.hears(OPENER, &answer, [data(0, 1, b"ours"), data(1, 2, b"nobody's")]);
+    assert_eq!(told(&mut net, OPENER), [Cause::invalid_stream(2)]);
+}

@@ -355,3 +355,16 @@ fn who_starts_again_may_do_so_from_any_of_its_addresses() {
         "{events:?}"
     );
 }
+
+/// RFC 9260 §5.4: what a heartbeat asks with cannot be guessed, and whoever does not receive it does not confirm the address.
+#[test]
+fn an_answer_to_a_heartbeat_that_was_guessed_confirms_nothing() {
+    let mut alone = Alone::new();
+    let tag = alone.claims();
+    alone.pretends(tag);
+    let guess = [&[0, 1, 0, 12][..], &[7; 8]].concat();
+    alone.hear(tag, Chunk::HeartbeatAck(guess.into()), 1);
+    assert_eq!(alone.events(), []);
+    let (_, events) = alone.opens(an_init(77), 1);
+    assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
+}

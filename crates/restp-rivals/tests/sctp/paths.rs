@@ -155,3 +155,36 @@ fn an_association_that_opens_by_the_further_path_of_another_is_another_one() {
     assert!(connected(first) && connected(second));
     assert_eq!((net.closed(OPENER), net.closed(SERVER)), (None, None));
 }
+
+/// RFC 9260 §5.4: as often as one that was confirmed is before it is given up, and then in the rhythm of idle paths.
+#[test]
+fn a_path_that_is_not_confirmed_yet_is_asked_again_soon_and_then_rarely() {
+    let mut net = Net::new(cmt("cwnd", &[("path-attempts", "2")]), &[line(10, 10); 2]);
+    net.rule = Box::new(|seen| (seen.path == 0).then_some(Duration::ZERO));
+    net.open();
+    let asked = |seen: &Seen| seen.from == OPENER && matches!(seen.chunk(), Chunk::Heartbeat(_));
+    let by_second = |seen: &Seen| seen.path == 1 && asked(seen);
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.count(by_second), 3);
+    net.run_for(Duration::from_secs(15));
+    assert_eq!(net.count(by_second), 4);
+}
+
+/// RFC 9260 §8.1: what is acknowledged by one path shows that the peer lives, however often another does not answer.
+#[test]
+fn a_path_that_stays_dead_does_not_end_the_association_while_another_works() {
+    let set = [
+        ("data-attempts", "4"),
+        ("path-attempts", "2"),
+        ("heartbeat", "1 s"),
+        ("rto-ceiling", "2 s"),
+    ];
+    let mut net = Net::new(sctp(&set), &[line(1, 10); 2]);
+    net.rule = dies(0, 2..1000);
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(60));
+    assert_eq!(net.closed(OPENER), None);
+    let unanswered = net
+        .count(|seen| seen.from == OPENER && seen.path == 0 && matches!(seen.chunk(), Chunk::Heartbeat(_)));
+    assert!(unanswered > 8, "{unanswered}");
+}

@@ -5,7 +5,7 @@ use super::restart::{an_init, offer};
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
-use restp_rivals::sctp::chunk::{Cause, Chunk};
+use restp_rivals::sctp::chunk::{Cause, Chunk, Sack};
 use restp_rivals::sctp::wire::Packet;
 
 #[test]
@@ -292,4 +292,45 @@ fn a_cookie_in_a_packet_of_another_opens_nothing() {
     assert_eq!(net.says(SERVER)[0].chunks[..], [Chunk::CookieAck]);
     net.run_for(ms(1));
     assert_eq!(net.events[SERVER], [Event::Connected(flow)]);
+}
+
+/// RFC 9260 §8.5: nor by an address that its peer did not name, whoever knows the tag.
+#[test]
+fn a_packet_from_an_address_that_the_peer_does_not_have_is_dropped() {
+    let (mut net, own) = standing();
+    let dropped = net.hosts[SERVER].dropped_packets();
+    let mut elsewhere = Net::path(0).reversed();
+    elsewhere.remote = ([10, 0, 0, 7], 0).into();
+    net.hears_by(SERVER, elsewhere, &own, [Chunk::Heartbeat(noise(8).into())]);
+    net.hears_by(SERVER, elsewhere, &own, [abort(false)]);
+    assert_eq!(net.says(SERVER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), None);
+    assert_eq!(net.hosts[SERVER].dropped_packets(), dropped + 2);
+}
+
+/// RFC 9260 §8.5.1, §6: before the set-up is complete there is nothing to say to it but what belongs there.
+#[test]
+fn who_opens_takes_nothing_but_the_set_up() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    net.rule = Box::new(|seen| (seen.from == OPENER).then_some(Duration::ZERO));
+    let flow = net.open();
+    net.run_for(ms(50));
+    let like = net.seen(|chunk| matches!(chunk, Chunk::InitAck(_)));
+    let cumulative = FIRST_TSN;
+    let sack = Sack {
+        cumulative,
+        ..Sack::default()
+    };
+    for chunk in [
+        Chunk::Heartbeat(noise(8).into()),
+        Chunk::Sack(sack),
+        Chunk::Shutdown { cumulative },
+        Chunk::ShutdownAck,
+    ] {
+        net.hears(OPENER, &like, [chunk]);
+    }
+    assert_eq!(net.says(OPENER), []);
+    assert_eq!(net.stats(flow).rejected_packets, 4);
+    assert_eq!(net.closed(OPENER), None);
 }
