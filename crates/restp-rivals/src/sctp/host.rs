@@ -122,6 +122,8 @@ impl Sctp {
         let ports = packet.header.ports();
         match &packet.chunks[..] {
             [Chunk::Init(init)] if packet.header.tag == 0 => return self.on_init(now, address, ports, init),
+            // RFC 9260 §8.5.1 (A): nobody has the tag 0, so nothing but an INIT may have it.
+            _ if packet.header.tag == 0 => return self.dropped += 1,
             [Chunk::CookieEcho(cookie), rest @ ..] if self.takes_cookies(address, ports) => {
                 let rest = rest.iter().cloned().collect();
                 return self.on_cookie(now, address, packet.header, cookie, rest);
@@ -172,20 +174,18 @@ impl Sctp {
     /// The association that a packet speaks to: by our tag, or by the peer's where the peer knows no other and says so
     /// (RFC 9260 §8.5.1).
     fn flow_of(&self, packet: &Packet, address: PathAddress, ports: Ports) -> Option<FlowId> {
-        let reflects = matches!(
-            packet.chunks[..],
-            [Chunk::Abort {
-                reflects_tag: true,
-                ..
-            }] | [Chunk::ShutdownComplete { reflects_tag: true }]
-        );
         let tag = packet.header.tag;
-        let found = if reflects {
-            let is_it = |slot: &Slot| slot.association.peer_tag() == tag && slot.association.has(address);
-            let mut slots = self.slots.iter();
-            slots.find(|(_, slot)| is_it(slot)).map(|(flow, _)| *flow)
-        } else {
-            self.by_tag.get(&tag).copied()
+        let is_of_peer = |flow: &FlowId| {
+            let slot = self.slots.get(flow);
+            slot.is_some_and(|slot| slot.association.peer_tag() == tag)
+        };
+        let found = match &packet.chunks[..] {
+            [chunk] if chunk.reflects_tag() => {
+                let of_path = self.by_path.get(&(address, ports)).copied();
+                of_path.filter(is_of_peer)
+            }
+            chunks if chunks.iter().any(Chunk::reflects_tag) => None,
+            _ => self.by_tag.get(&tag).copied(),
         };
         let is_of_ports = |flow: &FlowId| {
             let slot = self.slots.get(flow);
@@ -248,7 +248,10 @@ impl Sctp {
         let Some(slot) = self.slots.get(&flow) else {
             return;
         };
-        self.by_tag.remove(&slot.association.local_tag());
+        let tag = slot.association.local_tag();
+        if self.by_tag.get(&tag) == Some(&flow) {
+            self.by_tag.remove(&tag); // a cookie that came again may have opened another with the same tag
+        }
         let ports = slot.association.ports();
         for address in slot.association.addresses() {
             if self.by_path.get(&(address, ports)) == Some(&flow) {
@@ -328,7 +331,7 @@ impl Sctp {
             remote: service,
         };
         let mut taken: Vec<_> = (self.slots.values())
-            .filter(|slot| slot.association.primary().remote == remote)
+            .filter(|slot| slot.association.addresses().any(|path| path.remote == remote))
             .map(|slot| slot.association.ports())
             .collect();
         taken.sort_unstable();

@@ -145,7 +145,10 @@ fn parameters_of_an_init_that_are_not_known_come_back_with_its_answer() {
     net.server_hears(&stranger, Chunk::Init(init));
     match &net.says(SERVER)[..] {
         [answer] => match &answer.chunks[..] {
-            [Chunk::InitAck(answer)] => assert_eq!(answer.reported[..], [parameter()]),
+            [Chunk::InitAck(answer)] => {
+                assert_eq!(answer.reported[..], [parameter()]);
+                assert_eq!(answer.streams_out, 1, "§5.1.1: no more than the peer takes");
+            }
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -316,4 +319,23 @@ fn an_error_changes_nothing_and_is_not_answered() {
     assert_eq!(net.says(SERVER), []);
     assert_eq!(net.closed(SERVER), None);
     assert!(net.hosts[SERVER].stats(flow).is_some());
+}
+
+/// RFC 9260 §3.3.3: and there is no tag to say it to.
+#[test]
+fn an_init_ack_with_the_tag_0_ends_the_set_up_at_once() {
+    let mut net = answered(&[], |init| init.tag = 0);
+    assert_eq!(net.says(OPENER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(OPENER), Some(&CloseReason::Refused));
+}
+
+/// RFC 9260 §5.1.1: who opens takes no more streams than INIT ACK offers.
+#[test]
+fn a_stream_that_an_init_ack_did_not_offer_is_not_agreed_on() {
+    let mut net = answered(&[], |init| init.streams_out = 2);
+    net.run_for(ms(100));
+    let answer = net.seen(|chunk| matches!(chunk, Chunk::CookieAck));
+    net.hears(OPENER, &answer, [data(0, 1, b"ours"), data(1, 2, b"nobody's")]);
+    assert_eq!(told(&mut net, OPENER), [Cause::invalid_stream(2)]);
 }

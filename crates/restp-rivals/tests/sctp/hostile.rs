@@ -6,11 +6,11 @@ use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::{Duration, Time};
-use restp_rivals::sctp::chunk::{Chunk, Data, Fragment, Init, Sack};
+use restp_rivals::sctp::chunk::{Cause, Chunk, Data, Fragment, Init, Sack};
 use restp_rivals::sctp::wire::Packet;
 use restp_rivals::sctp::{Sctp, SctpConfig};
 use smallvec::smallvec;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 #[test]
 fn a_flood_of_inits_leaves_nothing_behind() {
@@ -133,79 +133,238 @@ fn whatever_arrives_nothing_panics_and_the_association_lives_or_ends() {
 /// A server by itself, and packets from whichever host of the opener's network.
 struct Alone {
     host: Sctp,
-    /// Packets of an opener to copy.
-    init: Packet,
+    /// A packet of an opener to copy.
     other: Packet,
 }
 
 impl Alone {
     fn new() -> Self {
-        let (net, other) = standing();
+        let (_, other) = standing();
         Alone {
             host: Sctp::new(SctpConfig {
                 listen: Some(PORT),
                 first_tsn: Some(FIRST_TSN),
                 ..SctpConfig::new(sctp(&[]))
             }),
-            init: net.log[0].packet.clone(),
             other,
         }
     }
 
     fn hear(&mut self, tag: u32, chunk: Chunk, from: u8) -> Vec<Packet> {
+        self.hear_only(tag, chunk, from);
+        self.says().into_iter().map(|(packet, _)| packet).collect()
+    }
+
+    /// The same, and nothing is asked for yet.
+    fn hear_only(&mut self, tag: u32, chunk: Chunk, from: u8) {
         let mut packet = self.other.clone();
         (packet.header.tag, packet.chunks) = (tag, smallvec![chunk]);
         let mut path = Net::path(0).reversed();
         path.remote = ([10, 0, 0, from], 0).into();
-        let now = Time::ZERO;
         self.host
-            .handle(now, Input::Datagram(&mut datagram(&packet, path)));
+            .handle(Time::ZERO, Input::Datagram(&mut datagram(&packet, path)));
+    }
+
+    /// What the server has to say now, and to whom.
+    fn says(&mut self) -> Vec<(Packet, SocketAddr)> {
         let mut out = Datagram::empty();
         let mut said = Vec::new();
-        while self.host.poll_transmit(now, &mut out) {
-            said.push(Packet::parse(&mut out).expect("a packet"));
+        while self.host.poll_transmit(Time::ZERO, &mut out) {
+            said.push((Packet::parse(&mut out).expect("a packet"), out.path.remote));
         }
         said
     }
 
-    /// Somebody at `from` opens; our tag for it, and what the application hears.
-    fn opens(&mut self, init: Init, from: u8) -> (u32, Vec<Event>) {
-        let said = self.hear(self.init.header.tag, Chunk::Init(init), from);
-        let offered = offer(&said[0]);
-        let cookie = offered.cookie.expect("INIT ACK has one");
-        let said = self.hear(offered.tag, Chunk::CookieEcho(cookie), from);
-        assert_eq!(said[0].chunks[..], [Chunk::CookieAck]);
-        let events = std::iter::from_fn(|| self.host.poll_event());
-        (offered.tag, events.collect())
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.host.poll_event()).collect()
     }
 
-    /// Somebody at .66 says that it is at .1 as well, and sends something in the name of .1.
-    fn claims(&mut self) {
-        let mut init = an_init(66);
-        init.addresses = smallvec![IpAddr::from([10, 0, 0, 1])];
-        let (tag, events) = self.opens(init, 66);
+    /// Somebody at `from` asks for an association; our tag for it, and our cookie.
+    fn asks(&mut self, init: Init, from: u8) -> (u32, Chunk) {
+        let said = self.hear(0, Chunk::Init(init), from);
+        let offered = offer(&said[0]);
+        (
+            offered.tag,
+            Chunk::CookieEcho(offered.cookie.expect("INIT ACK has one")),
+        )
+    }
+
+    /// Somebody at `from` opens; our tag for it, and what the application hears.
+    fn opens(&mut self, init: Init, from: u8) -> (u32, Vec<Event>) {
+        let (tag, cookie) = self.asks(init, from);
+        let said = self.hear(tag, cookie, from);
+        assert_eq!(said[0].chunks[..], [Chunk::CookieAck]);
+        (tag, self.events())
+    }
+
+    /// Somebody at .66 says that it is at .1 as well; our tag for it.
+    fn claims(&mut self) -> u32 {
+        let (tag, events) = self.opens(naming(66, 1), 66);
         assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
+        tag
+    }
+
+    /// Somebody sends something in the name of .1.
+    fn pretends(&mut self, tag: u32) {
         self.hear(tag, Chunk::Heartbeat(noise(8).into()), 1);
     }
+}
+
+/// An INIT of this tag that names the host `of` as well.
+fn naming(tag: u32, of: u8) -> Init {
+    Init {
+        addresses: smallvec![ip(of)],
+        ..an_init(tag)
+    }
+}
+
+fn ip(host: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, host])
 }
 
 /// RFC 9260 §5.4: an association that only says that an address is its peer's has no part in what comes from there, whoever was first.
 #[test]
 fn whoever_names_the_address_of_another_has_no_part_in_its_set_up() {
     let mut alone = Alone::new();
-    alone.claims();
+    let tag = alone.claims();
+    alone.pretends(tag);
     let (_, events) = alone.opens(an_init(77), 1);
     assert!(
         matches!(events[..], [Event::Accepted(_)]),
         "none has ended: {events:?}"
     );
     let mut alone = Alone::new();
+    let tag = alone.claims();
     let (_, events) = alone.opens(an_init(77), 1);
     let [Event::Accepted(first)] = events[..] else {
         panic!("{events:?}")
     };
-    alone.claims();
+    alone.pretends(tag);
     let (_, events) = alone.opens(an_init(78), 1);
     let ended = Event::Closed(first, CloseReason::Reset);
     assert!(events.contains(&ended), "it has started again: {events:?}");
+}
+
+/// RFC 9260 §5.4: a cookie that comes from another address than INIT ACK went to shows nothing about that one, or whoever names a host
+/// could have it flooded with data.
+#[test]
+fn a_cookie_from_an_address_that_is_only_named_confirms_it_not() {
+    let mut alone = Alone::new();
+    let (tag, cookie) = alone.asks(naming(66, 1), 66);
+    alone.hear_only(tag, cookie, 1);
+    let events = alone.events();
+    let [Event::Accepted(flow)] = events[..] else {
+        panic!("{events:?}")
+    };
+    let written = alone.host.write(Time::ZERO, flow, noise(100).into());
+    written.expect("room");
+    for (packet, to) in alone.says() {
+        match packet.chunks[..] {
+            [Chunk::CookieAck | Chunk::Heartbeat(_)] => assert_eq!(to.ip(), ip(1), "{packet:?}"),
+            _ => assert_eq!(to.ip(), ip(66), "{packet:?}"),
+        }
+    }
+    let stats = alone.host.stats(flow).expect("open");
+    assert_eq!(stats.sent_payload_bytes, 100);
+    let (_, events) = alone.opens(an_init(77), 1);
+    assert!(
+        matches!(events[..], [Event::Accepted(_)]),
+        "none has ended: {events:?}"
+    );
+}
+
+/// RFC 9260 §5.2.4 (D): from whichever of its addresses.
+#[test]
+fn a_cookie_that_comes_again_from_another_address_opens_nothing_more() {
+    let mut alone = Alone::new();
+    let (tag, cookie) = alone.asks(naming(66, 1), 66);
+    assert_eq!(
+        alone.hear(tag, cookie.clone(), 66)[0].chunks[..],
+        [Chunk::CookieAck]
+    );
+    assert_eq!(alone.hear(tag, cookie, 1)[0].chunks[..], [Chunk::CookieAck]);
+    let events = alone.events();
+    let [Event::Accepted(flow)] = events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(alone.host.held(), 1);
+    // That address is one of the association from now on: who has forgotten it there may say so.
+    let abort = Chunk::Abort {
+        reflects_tag: true,
+        causes: Default::default(),
+    };
+    alone.hear_only(66, abort, 1);
+    let ended = Event::Closed(flow, CloseReason::Reset);
+    assert!(alone.events().contains(&ended));
+}
+
+/// A cookie may come again after the end of its association: the two have the same tag, and the first one takes nothing with it.
+#[test]
+fn an_association_that_ended_leaves_the_tag_to_the_one_that_has_it_now() {
+    let mut alone = Alone::new();
+    let (tag, cookie) = alone.asks(an_init(77), 1);
+    alone.hear(tag, cookie.clone(), 1);
+    let events = alone.events();
+    let [Event::Accepted(first)] = events[..] else {
+        panic!("{events:?}")
+    };
+    let abort = Chunk::Abort {
+        reflects_tag: false,
+        causes: Default::default(),
+    };
+    alone.hear_only(tag, abort, 1);
+    alone.hear(tag, cookie, 1);
+    alone.host.release(Time::ZERO, first);
+    alone.says();
+    assert_eq!(alone.host.held(), 1);
+    let question = Bytes::from(noise(8));
+    let said = alone.hear(tag, Chunk::Heartbeat(question.clone()), 1);
+    assert_eq!(said[0].chunks[..], [Chunk::HeartbeatAck(question)]);
+}
+
+/// RFC 9260 §5.2.2: it may not add itself to the addresses of another.
+#[test]
+fn whoever_opens_from_a_new_address_and_names_that_of_an_association_is_refused() {
+    let mut alone = Alone::new();
+    alone.opens(an_init(77), 1);
+    let said = alone.hear(0, Chunk::Init(naming(66, 1)), 66);
+    let causes = smallvec![Cause::new_addresses(&[ip(66)])];
+    let reflects_tag = false;
+    assert_eq!(said[0].chunks[..], [Chunk::Abort { reflects_tag, causes }]);
+    assert_eq!(said[0].header.tag, 66);
+    // Without that it is somebody else, who has the same port.
+    let (_, events) = alone.opens(an_init(67), 66);
+    assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
+}
+
+/// RFC 9260 §5.2.4 (A): its cookie says which association there was.
+#[test]
+fn who_starts_again_may_do_so_from_any_of_its_addresses() {
+    let mut alone = Alone::new();
+    let (_, events) = alone.opens(naming(77, 2), 1);
+    let [Event::Accepted(first)] = events[..] else {
+        panic!("{events:?}")
+    };
+    let (_, events) = alone.opens(naming(78, 1), 2);
+    assert!(
+        events.contains(&Event::Closed(first, CloseReason::Reset)),
+        "{events:?}"
+    );
+    assert!(
+        events.iter().any(|event| matches!(event, Event::Accepted(_))),
+        "{events:?}"
+    );
+}
+
+/// RFC 9260 §5.4: what a heartbeat asks with cannot be guessed, and whoever does not receive it does not confirm the address.
+#[test]
+fn an_answer_to_a_heartbeat_that_was_guessed_confirms_nothing() {
+    let mut alone = Alone::new();
+    let tag = alone.claims();
+    alone.pretends(tag);
+    let guess = [&[0, 1, 0, 12][..], &[7; 8]].concat();
+    alone.hear(tag, Chunk::HeartbeatAck(guess.into()), 1);
+    assert_eq!(alone.events(), []);
+    let (_, events) = alone.opens(an_init(77), 1);
+    assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");
 }

@@ -239,12 +239,23 @@ impl Net {
 
     /// `host` hears `chunks` by the first path at once, in a packet with the header of `like`.
     pub fn hears(&mut self, host: usize, like: &Packet, chunks: impl IntoIterator<Item = Chunk>) {
+        let path = Self::path(0);
+        let path = if host == OPENER { path } else { path.reversed() };
+        self.hears_by(host, path, like, chunks);
+    }
+
+    /// The same by a path as `host` sees it.
+    pub fn hears_by(
+        &mut self,
+        host: usize,
+        path: PathAddress,
+        like: &Packet,
+        chunks: impl IntoIterator<Item = Chunk>,
+    ) {
         let packet = Packet {
             chunks: chunks.into_iter().collect(),
             ..like.clone()
         };
-        let path = Self::path(0);
-        let path = if host == OPENER { path } else { path.reversed() };
         let mut datagram = datagram(&packet, path);
         self.hosts[host].handle(self.now, Input::Datagram(&mut datagram));
     }

@@ -116,3 +116,75 @@ fn a_path_that_is_added_late_is_refused() {
             .contains("after its set-up")
     );
 }
+
+/// RFC 9260 §5.4: not by heartbeats that nobody answers, however many, and whatever the other path does.
+#[test]
+fn a_path_that_never_answers_is_never_confirmed_and_carries_nothing() {
+    for parameters in [
+        sctp(&[("heartbeat", "1 s")]),
+        cmt("cwnd", &[("heartbeat", "1 s")]),
+    ] {
+        let mut net = Net::new(parameters, &[line(10, 10); 2]);
+        net.rule = Box::new(|seen| (seen.path == 0 || seen.from == OPENER).then_some(Duration::ZERO));
+        let flow = net.open();
+        net.bulk(flow, 1400, Duration::from_secs(20));
+        let heartbeats = |seen: &Seen| seen.path == 1 && matches!(seen.chunk(), Chunk::Heartbeat(_));
+        assert!(net.count(heartbeats) > 4);
+        let others = |seen: &Seen| {
+            seen.from == OPENER
+                && seen.path == 1
+                && !matches!(seen.chunk(), Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_))
+        };
+        assert_eq!(net.count(others), 0);
+        assert_eq!(net.events[OPENER].len(), 1, "{:?}", net.events[OPENER]);
+        assert_eq!(net.closed(OPENER), None);
+    }
+}
+
+/// The ports towards an address are taken by whoever has a path there, the first one or a further one.
+#[test]
+fn an_association_that_opens_by_the_further_path_of_another_is_another_one() {
+    let mut net = Net::new(cmt("cwnd", &[]), &[line(10, 10); 2]);
+    let first = net.open();
+    net.run_for(ms(200));
+    let second = net.hosts[OPENER]
+        .open(net.now, Net::path(1), PORT)
+        .expect("a free port");
+    net.run_for(ms(200));
+    let connected = |flow| net.events[OPENER].contains(&Event::Connected(flow));
+    assert!(connected(first) && connected(second));
+    assert_eq!((net.closed(OPENER), net.closed(SERVER)), (None, None));
+}
+
+/// RFC 9260 §5.4: as often as one that was confirmed is before it is given up, and then in the rhythm of idle paths.
+#[test]
+fn a_path_that_is_not_confirmed_yet_is_asked_again_soon_and_then_rarely() {
+    let mut net = Net::new(cmt("cwnd", &[("path-attempts", "2")]), &[line(10, 10); 2]);
+    net.rule = Box::new(|seen| (seen.path == 0).then_some(Duration::ZERO));
+    net.open();
+    let asked = |seen: &Seen| seen.from == OPENER && matches!(seen.chunk(), Chunk::Heartbeat(_));
+    let by_second = |seen: &Seen| seen.path == 1 && asked(seen);
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.count(by_second), 3);
+    net.run_for(Duration::from_secs(15));
+    assert_eq!(net.count(by_second), 4);
+}
+
+/// RFC 9260 §8.1: what is acknowledged by one path shows that the peer lives, however often another does not answer.
+#[test]
+fn a_path_that_stays_dead_does_not_end_the_association_while_another_works() {
+    let set = [
+        ("data-attempts", "4"),
+        ("path-attempts", "2"),
+        ("heartbeat", "1 s"),
+        ("rto-ceiling", "2 s"),
+    ];
+    let mut net = Net::new(sctp(&set), &[line(1, 10); 2]);
+    net.rule = dies(0, 2..1000);
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(60));
+    assert_eq!(net.closed(OPENER), None);
+    let unanswered = net
+        .count(|seen| seen.from == OPENER && seen.path == 0 && matches!(seen.chunk(), Chunk::Heartbeat(_)));
+    assert!(unanswered > 8, "{unanswered}");
+}

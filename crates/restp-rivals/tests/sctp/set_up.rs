@@ -1,10 +1,11 @@
 //! Four ways (RFC 9260 §5): nothing is kept before the cookie comes back, every packet of it may be lost, and the rest is refused.
 
 use super::network::*;
+use super::restart::{an_init, offer};
 use restp_base::flow::{CloseReason, Flow};
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::Duration;
-use restp_rivals::sctp::chunk::Chunk;
+use restp_rivals::sctp::chunk::{Cause, Chunk, Sack};
 use restp_rivals::sctp::wire::Packet;
 
 #[test]
@@ -136,9 +137,9 @@ fn packets_of_no_association_are_answered_as_the_standard_says() {
     let flow = net.transfer(&messages(1, 100), Duration::from_secs(1));
     net.hosts[OPENER].release(net.now, flow);
     net.run_for(ms(100));
-    let answer_to = |net: &mut Net, chunk: Chunk| {
+    let answer_to_all = |net: &mut Net, chunks: &[Chunk]| {
         let mut packet = net.log.last().expect("sent").packet.clone();
-        packet.chunks = smallvec::smallvec![chunk];
+        packet.chunks = chunks.into();
         packet.header.tag = 12_345;
         let mut datagram = Datagram::empty();
         packet.emit(&mut datagram);
@@ -148,19 +149,188 @@ fn packets_of_no_association_are_answered_as_the_standard_says() {
         let answered = net.hosts[SERVER].poll_transmit(net.now, &mut out);
         answered.then(|| Packet::parse(&mut out).expect("a packet"))
     };
+    let answer_to = |net: &mut Net, chunk: Chunk| answer_to_all(net, &[chunk]);
     let aborts = answer_to(&mut net, Chunk::CookieAck);
     assert_eq!(aborts, None, "never answered");
-    let aborts = answer_to(&mut net, Chunk::Heartbeat(noise(8).into())).expect("answered");
-    assert_eq!(aborts.header.tag, 12_345);
-    let abort = |reflects_tag| Chunk::Abort {
+    let error = |cause| Chunk::Error(smallvec::smallvec![cause]);
+    assert_eq!(answer_to(&mut net, error(Cause::stale_cookie(1))), None);
+    let heartbeat = || Chunk::Heartbeat(noise(8).into());
+    for chunk in [heartbeat(), error(Cause::invalid_stream(1))] {
+        let aborts = answer_to(&mut net, chunk).expect("answered");
+        assert_eq!(aborts.header.tag, 12_345);
+        assert_eq!(aborts.chunks[..], [abort(true)]);
+    }
+    let end = [Chunk::ShutdownAck, heartbeat()];
+    for chunks in [&end[..1], &end[..], &[heartbeat(), Chunk::ShutdownAck]] {
+        let complete = answer_to_all(&mut net, chunks).expect("answered");
+        assert_eq!(
+            complete.chunks[..],
+            [Chunk::ShutdownComplete { reflects_tag: true }]
+        );
+    }
+    assert_eq!(answer_to(&mut net, abort(false)), None);
+    assert_eq!(answer_to_all(&mut net, &[heartbeat(), abort(true)]), None);
+}
+
+fn abort(reflects_tag: bool) -> Chunk {
+    Chunk::Abort {
         reflects_tag,
         causes: Default::default(),
-    };
-    assert_eq!(aborts.chunks[..], [abort(true)]);
-    let complete = answer_to(&mut net, Chunk::ShutdownAck).expect("answered");
-    assert_eq!(
-        complete.chunks[..],
-        [Chunk::ShutdownComplete { reflects_tag: true }]
+    }
+}
+
+/// RFC 9260 §8.5.1 (A): who has no tag yet could be refused in the name of its server by whoever guesses addresses and ports, or told
+/// of that by the server itself.
+#[test]
+fn nothing_but_an_init_has_the_tag_0() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    let flow = net.open();
+    net.run_for(ms(5));
+    let init = net.log[0].packet.clone();
+    let mut answer = init.clone();
+    std::mem::swap(
+        &mut answer.header.source_port,
+        &mut answer.header.destination_port,
     );
-    assert_eq!(answer_to(&mut net, abort(false)), None);
+    let complete = |reflects_tag| Chunk::ShutdownComplete { reflects_tag };
+    for chunk in [
+        abort(true),
+        abort(false),
+        complete(true),
+        complete(false),
+        Chunk::ShutdownAck,
+        Chunk::CookieAck,
+        Chunk::CookieEcho(noise(80).into()),
+        Chunk::Heartbeat(noise(8).into()),
+    ] {
+        for (host, like) in [(OPENER, &answer), (SERVER, &init)] {
+            net.hears(host, like, [chunk.clone()]);
+            assert_eq!(net.says(host), [], "{chunk:?}");
+        }
+    }
+    net.run_for(ms(100));
+    assert_eq!(net.events[OPENER], [Event::Connected(flow)]);
+}
+
+/// RFC 9260 §8.5.1 (B, C): by itself, between the addresses of the association, and with the tag that its receiver writes.
+#[test]
+fn a_packet_that_reflects_a_tag_has_the_one_of_the_peer() {
+    let (mut net, own) = standing();
+    let mut peers = own.clone();
+    let Chunk::Init(init) = net.log[0].chunk() else {
+        panic!("INIT is first")
+    };
+    peers.header.tag = init.tag;
+    let heartbeat = Chunk::Heartbeat(noise(8).into());
+    net.hears(SERVER, &own, [abort(true)]);
+    net.hears(SERVER, &own, [heartbeat.clone(), abort(true)]);
+    net.hears(SERVER, &peers, [heartbeat, abort(true)]);
+    net.hears(SERVER, &peers, [abort(false)]);
+    let mut elsewhere = Net::path(0).reversed();
+    elsewhere.remote = ([10, 0, 0, 7], 0).into();
+    net.hears_by(SERVER, elsewhere, &peers, [abort(true)]);
+    assert_eq!(net.says(SERVER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), None);
+    net.hears(SERVER, &peers, [abort(true)]);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), Some(&CloseReason::Reset));
+}
+
+/// RFC 9260 §8.5, §8.4: the tag alone does not do, and what has ended is none from then on.
+#[test]
+fn a_packet_is_of_an_association_by_tag_and_ports_while_there_is_one() {
+    let (mut net, own) = standing();
+    let heartbeat = || Chunk::Heartbeat(noise(8).into());
+    let mut other = own.clone();
+    other.header.source_port ^= 1;
+    for (like, chunks) in [
+        (&other, vec![heartbeat()]),
+        (&own, vec![abort(false), heartbeat()]),
+    ] {
+        for chunk in chunks {
+            net.hears(SERVER, like, [chunk]);
+        }
+        let said = net.says(SERVER);
+        let [answer] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(answer.chunks[..], [abort(true)]);
+        assert_eq!(answer.header.destination_port, like.header.source_port);
+    }
+}
+
+/// RFC 9260 §5.1.5 (2): it was made for one tag and one pair of ports.
+#[test]
+fn a_cookie_in_a_packet_of_another_opens_nothing() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    net.rule = Box::new(|seen| (!matches!(seen.chunk(), Chunk::CookieEcho(_))).then_some(Duration::ZERO));
+    net.open();
+    net.run_for(ms(50));
+    let echo = net.seen(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+    let (mut tag, mut port) = (echo.clone(), echo.clone());
+    tag.header.tag ^= 1;
+    port.header.source_port ^= 1;
+    for wrong in [tag, port] {
+        net.hears(SERVER, &wrong, wrong.chunks.clone());
+        assert_eq!(net.says(SERVER), []);
+        assert_eq!(net.hosts[SERVER].held(), 0);
+    }
+    // Of who serves and opens, a cookie for the port that it opened from is none for the port that it serves.
+    let path = Net::path(0).reversed();
+    let flow = net.hosts[SERVER].open(net.now, path, 7).expect("a free port");
+    let init = net.says(SERVER).remove(0);
+    let mut like = init.clone();
+    std::mem::swap(&mut like.header.source_port, &mut like.header.destination_port);
+    net.hears(SERVER, &like, [Chunk::Init(an_init(77))]);
+    let answer = offer(&net.says(SERVER)[0]);
+    let cookie = Chunk::CookieEcho(answer.cookie.expect("INIT ACK has one"));
+    like.header.tag = answer.tag;
+    let mut served = like.clone();
+    served.header.destination_port = PORT;
+    net.hears(SERVER, &served, [cookie.clone()]);
+    assert_eq!(net.says(SERVER), []);
+    net.hears(SERVER, &like, [cookie]);
+    assert_eq!(net.says(SERVER)[0].chunks[..], [Chunk::CookieAck]);
+    net.run_for(ms(1));
+    assert_eq!(net.events[SERVER], [Event::Connected(flow)]);
+}
+
+/// RFC 9260 §8.5: nor by an address that its peer did not name, whoever knows the tag.
+#[test]
+fn a_packet_from_an_address_that_the_peer_does_not_have_is_dropped() {
+    let (mut net, own) = standing();
+    let dropped = net.hosts[SERVER].dropped_packets();
+    let mut elsewhere = Net::path(0).reversed();
+    elsewhere.remote = ([10, 0, 0, 7], 0).into();
+    net.hears_by(SERVER, elsewhere, &own, [Chunk::Heartbeat(noise(8).into())]);
+    net.hears_by(SERVER, elsewhere, &own, [abort(false)]);
+    assert_eq!(net.says(SERVER), []);
+    net.run_for(ms(1));
+    assert_eq!(net.closed(SERVER), None);
+    assert_eq!(net.hosts[SERVER].dropped_packets(), dropped + 2);
+}
+
+/// RFC 9260 §8.5.1, §6: before the set-up is complete there is nothing to say to it but what belongs there.
+#[test]
+fn who_opens_takes_nothing_but_the_set_up() {
+    let mut net = Net::new(sctp(&[]), &[wide(10)]);
+    net.rule = Box::new(|seen| (seen.from == OPENER).then_some(Duration::ZERO));
+    let flow = net.open();
+    net.run_for(ms(50));
+    let like = net.seen(|chunk| matches!(chunk, Chunk::InitAck(_)));
+    let cumulative = FIRST_TSN;
+    let sack = Sack {
+        cumulative,
+        ..Sack::default()
+    };
+    for chunk in [
+        Chunk::Heartbeat(noise(8).into()),
+        Chunk::Sack(sack),
+        Chunk::Shutdown { cumulative },
+        Chunk::ShutdownAck,
+    ] {
+        net.hears(OPENER, &like, [chunk]);
+    }
+    assert_eq!(net.says(OPENER), []);
+    assert_eq!(net.stats(flow).rejected_packets, 4);
+    assert_eq!(net.closed(OPENER), None);
 }

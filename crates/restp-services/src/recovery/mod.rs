@@ -270,6 +270,11 @@ impl Recovery {
         matches!(self, Recovery::Pipe(pipe) if pipe.finds_lost_repeats_in_time())
     }
 
+    /// A retransmission that is lost is found by the timer alone, which nothing else may set back (RFC 9260 §7.2.4).
+    pub(crate) fn leaves_lost_repeats_to_timer(&self) -> bool {
+        matches!(self, Recovery::MissingReports(_))
+    }
+
     /// The rules for a sender whose every segment has a timer and a number of its own, retransmissions included.
     pub(crate) fn receiver_driven(&mut self) -> Option<&mut ReceiverDriven> {
         match self {

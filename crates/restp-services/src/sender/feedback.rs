@@ -161,7 +161,7 @@ impl Sender {
         };
         let mut findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
         self.note_findings(&findings);
-        findings.spares_head = self.has_several_lanes() && !self.board.is_lost(self.board.head());
+        findings.spares_head = self.watches_head() && !self.board.is_lost(self.board.head());
         if self.lane.outage.state.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }
@@ -207,6 +207,11 @@ impl Sender {
             self.arm_tail_probe(now);
         }
         self.limit_burst();
+    }
+
+    /// Does the timer of the lane in hand wait for the lowest number that is out by it, whatever else leaves again (RFC 9260 §7.2.4, 4)?
+    fn watches_head(&self) -> bool {
+        self.has_several_lanes() || self.lane.recovery.leaves_lost_repeats_to_timer()
     }
 
     /// Where encoded packets may repair what is lost, the window is cut whether they do or not. `repaired`: what they did so

@@ -99,7 +99,9 @@ impl Association {
             for _ in before..expiries {
                 self.on_error(now, index);
             }
-            if self.paths[index].errors > 0 && answered > self.paths[index].erred_at {
+            // One that is not confirmed carries nothing yet that could be answered (RFC 9260 §5.4).
+            let path = &self.paths[index];
+            if path.confirmed && path.errors > 0 && answered > path.erred_at {
                 self.on_path_answer(index);
             }
             if !self.paths[index].active && self.paths[index].heartbeat_at().is_none() {

@@ -177,9 +177,9 @@ impl Association {
             }
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,
         }
-        // RFC 7053, and §9.2: who has said SHUTDOWN answers data at once.
-        if data.fragment.asks_at_once || matches!(self.state, State::ShutdownSent(_)) {
-            self.receiver.acknowledgement().on_urgent_once();
+        let is_ending = self.repeat_shutdown_for_data(now);
+        if data.fragment.asks_at_once || is_ending {
+            self.receiver.acknowledgement().on_urgent_once(); // RFC 7053, RFC 9260 §9.2
         }
         self.tell_reader();
     }

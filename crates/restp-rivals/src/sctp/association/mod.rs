@@ -70,6 +70,8 @@ pub(super) struct Association {
     told_free: u64,
     /// The application writes no more.
     finishing: bool,
+    /// SHUTDOWN has left, and all is over by then.
+    shutdown_until: Option<Time>,
     /// Errors in a row on all paths, and reports with news when they were counted last.
     errors: u32,
     reports: u64,
@@ -122,7 +124,6 @@ impl Association {
         association.opened_here = false;
         association.opened_at = cookie.made_at;
         association.learn_from(cookie);
-        association.replies.push_back((0, Chunk::CookieAck));
         association.establish(now, None);
         association
     }
@@ -162,6 +163,7 @@ impl Association {
             duplicates: SmallVec::new(),
             told_free: parameters.receive_buffer_bytes,
             finishing: false,
+            shutdown_until: None,
             errors: 0,
             reports: 0,
             echoed_at: now,
@@ -266,22 +268,10 @@ impl Association {
     pub(super) fn ports(&self) -> Ports {
         self.ports
     }
-    pub(super) fn primary(&self) -> PathAddress {
-        self.paths[0].address
-    }
     /// Between which addresses its paths are, and will be.
     pub(super) fn addresses(&self) -> impl Iterator<Item = PathAddress> + '_ {
         let paths = self.paths.iter().map(|path| path.address);
         paths.chain(self.further.iter().copied())
-    }
-    /// Is one of its paths between these addresses?
-    pub(super) fn has(&self, address: PathAddress) -> bool {
-        self.paths.iter().any(|path| path.address == address)
-    }
-    /// The path between these addresses, or the first one.
-    pub(super) fn index_of(&self, address: PathAddress) -> usize {
-        let found = self.paths.iter().position(|path| path.address == address);
-        found.unwrap_or(0)
     }
     pub(super) fn path_count(&self) -> usize {
         self.paths.len()
@@ -290,6 +280,9 @@ impl Association {
     pub(super) fn is_confirmed(&self, address: PathAddress) -> bool {
         let is_it = |path: &Path| path.address == address && path.confirmed;
         !self.state.is_over() && self.paths.iter().any(is_it)
+    }
+    pub(super) fn is_over(&self) -> bool {
+        self.state.is_over()
     }
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
@@ -381,7 +374,9 @@ impl Association {
     /// When to call [`Association::on_deadline`], and why.
     pub(super) fn deadline(&self) -> Option<(Time, Wakeup)> {
         let timer = self.state.timer().and_then(Handshake::deadline);
-        let mut earliest = Earliest::of(timer.map(|at| (at, Wakeup::Retransmission)));
+        let guard = self.shutdown_until.filter(|_| !self.state.is_over());
+        let mut earliest =
+            Earliest::of(timer.map(|at| (at, Wakeup::Retransmission))).or(guard, Wakeup::Expiry);
         if !self.state.is_opening() && !self.state.is_over() {
             let sender = self.sender.deadline();
             earliest = earliest
@@ -399,9 +394,9 @@ impl Association {
 
     /// Acts on every deadline that has come. Early calls do no harm.
     pub(super) fn on_deadline(&mut self, now: Time) {
-        if let Some(timer) = self.state.timer_mut()
-            && !timer.expire(now)
-        {
+        let timer = self.state.timer_mut();
+        let is_given_up = timer.is_some_and(|timer| !timer.expire(now));
+        if is_given_up || self.shutdown_until.is_some_and(|until| until <= now) {
             let waited = now.since(self.opened_at);
             return self.end(CloseReason::TimedOut(waited), State::Aborting(None));
         }

@@ -8,6 +8,9 @@ use restp_base::flow::CloseReason;
 use restp_base::time::Time;
 use restp_services::connection_management::{Handshake, Notice};
 
+/// So many times the longest timeout a peer may go on sending after SHUTDOWN (T5-shutdown-guard, RFC 9260 §9.2).
+const SHUTDOWN_GUARD: u64 = 5;
+
 /// Where an association stands.
 #[derive(Clone, Debug)]
 pub(super) enum State {
@@ -78,10 +81,23 @@ impl Association {
         }
         let timer = || Handshake::start(now, self.parameters.handshake);
         match self.state {
-            State::Established if self.finishing => self.state = State::ShutdownSent(timer()),
+            State::Established if self.finishing => {
+                self.state = State::ShutdownSent(timer());
+                self.shutdown_until = Some(now + self.parameters.rto.ceiling * SHUTDOWN_GUARD);
+            }
             State::ShutdownReceived => self.state = State::ShutdownAckSent(timer()),
             _ => {}
         }
+    }
+
+    /// Data have come, and SHUTDOWN has left already: it leaves again, and is waited for anew, as the peer lives and has more to send
+    /// (RFC 9260 §9.2). False: it has not.
+    pub(super) fn repeat_shutdown_for_data(&mut self, now: Time) -> bool {
+        let is_ending = matches!(self.state, State::ShutdownSent(_));
+        if is_ending {
+            self.state = State::ShutdownSent(Handshake::start(now, self.parameters.handshake));
+        }
+        is_ending
     }
 
     /// The peer has everything and sends nothing more (RFC 9260 §9.2).

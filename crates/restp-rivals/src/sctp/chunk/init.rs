@@ -29,7 +29,7 @@ const LEAST_WINDOW: u32 = 1500;
 /// An INIT or INIT ACK chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Init {
-    /// Initiate tag: what the peer is to write into the common header. Never 0.
+    /// Initiate tag: what the peer is to write into the common header. 0 only in an INIT ACK that breaks the rules.
     pub tag: u32,
     /// Advertised receiver window credit in bytes.
     pub window: u32,
@@ -61,9 +61,6 @@ impl Init {
             first_tsn: u32_at(value, 12)?,
             ..Init::default()
         };
-        if init.tag == 0 {
-            return Err(ChunkError::Zero);
-        }
         let mut rest = value.slice(FIXED_BYTES..);
         while !rest.is_empty() {
             let (kind, length) = (u16_at(&rest, 0)?, usize::from(u16_at(&rest, 2)?));
@@ -88,7 +85,8 @@ impl Init {
         if let Some(name) = &self.host_name {
             return Some(Cause::unresolvable_address(name.clone()));
         }
-        let is_possible = self.streams_out > 0 && self.streams_in > 0 && self.window >= LEAST_WINDOW;
+        let is_possible =
+            self.tag > 0 && self.streams_out > 0 && self.streams_in > 0 && self.window >= LEAST_WINDOW;
         (!is_possible).then(Cause::invalid_parameter)
     }
 

@@ -120,7 +120,10 @@ impl Chunk {
                 let payload = value.slice(DATA_HEADER_BYTES - CHUNK_HEADER_BYTES..);
                 Chunk::Data(Data { fragment, payload })
             }
-            1 => Chunk::Init(Init::parse(&value)?),
+            1 => match Init::parse(&value)? {
+                Init { tag: 0, .. } => return Err(ChunkError::Zero),
+                init => Chunk::Init(init),
+            },
             2 => Chunk::InitAck(Init::parse(&value)?),
             3 => Chunk::Sack(Sack::parse(flags, &value)?),
             4 => Chunk::Heartbeat(value),
@@ -149,6 +152,17 @@ impl Chunk {
     /// Of a type that is not known, and nobody is to hear of it.
     pub fn is_passed_over(&self) -> bool {
         matches!(self, Chunk::Unrecognized(whole) if whole[0] & REPORTS == 0)
+    }
+
+    /// Is the tag in its header the one that its receiver writes itself (T)?
+    pub fn reflects_tag(&self) -> bool {
+        matches!(
+            self,
+            Chunk::Abort {
+                reflects_tag: true,
+                ..
+            } | Chunk::ShutdownComplete { reflects_tag: true }
+        )
     }
 
     /// Appends the chunk with its padding; of DATA all but payload and padding, which follow elsewhere.

@@ -12,6 +12,7 @@ use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_services::connection_management::Ports;
 use smallvec::{SmallVec, smallvec};
+use std::net::{IpAddr, SocketAddr};
 
 impl Sctp {
     /// The association between these addresses and ports, unless it is over, or its peer has named an address that may be another's
@@ -24,9 +25,9 @@ impl Sctp {
 
     /// INIT, with a tag of 0 in the header.
     pub(super) fn on_init(&mut self, now: Time, address: PathAddress, ports: Ports, init: &Init) {
-        let existing = self.existing(address, ports);
+        let existing = self.met(address, ports, init);
         let is_known = existing.is_some() || self.config.listen == Some(ports.local);
-        if let Some(cause) = init.refusal().filter(|_| is_known) {
+        if let Some(cause) = init.refusal() {
             return self.refuse(address, ports, init.tag, Some(cause));
         }
         let set_up = match existing.and_then(|flow| self.slots.get_mut(&flow)) {
@@ -45,6 +46,13 @@ impl Sctp {
             }
             SetUp::Shutdown => existing.into_iter().for_each(|flow| self.touch(flow)),
         }
+    }
+
+    /// The association that an INIT meets: between the addresses that it came by, or between ours and one that it names (RFC 9260 §5.2.2).
+    fn met(&self, address: PathAddress, ports: Ports, init: &Init) -> Option<FlowId> {
+        let named = init.addresses.iter().map(|ip| at(address, *ip));
+        let mut addresses = std::iter::once(address).chain(named);
+        addresses.find_map(|address| self.existing(address, ports))
     }
 
     /// ABORT to whoever chose `tag`.
@@ -105,7 +113,7 @@ impl Sctp {
             self.dropped += 1; // the peer will try again, or give up
             return;
         };
-        let existing = self.existing(address, cookie.ports);
+        let existing = self.of_cookie(address, &cookie);
         let meaning = existing
             .and_then(|flow| self.slots.get(&flow))
             .map(|slot| slot.association.meaning_of(&cookie));
@@ -151,6 +159,19 @@ impl Sctp {
         is_of_packet.then_some((cookie, late))
     }
 
+    /// The association that a cookie speaks of: the one of its tag, or else the one that there was when it was made, or there is now. Its
+    /// peer may bring it from any of its addresses.
+    fn of_cookie(&self, address: PathAddress, cookie: &StateCookie) -> Option<FlowId> {
+        let is_it = |flow: &FlowId| {
+            let slot = self.slots.get(flow);
+            slot.is_some_and(|slot| !slot.association.is_over())
+        };
+        let of_tag = |tag: u32| self.by_tag.get(&tag).copied().filter(is_it);
+        let tied = || cookie.tie_tags.and_then(|tags| of_tag(tags.local));
+        let standing = || self.existing(address, cookie.ports);
+        of_tag(cookie.local_tag).or_else(tied).or_else(standing)
+    }
+
     /// The cookie is that of the association `flow`.
     fn confirm(
         &mut self,
@@ -161,7 +182,7 @@ impl Sctp {
         rest: SmallVec<[Chunk; 2]>,
     ) {
         if let Some(slot) = self.slots.get_mut(&flow) {
-            let index = slot.association.index_of(address);
+            let index = slot.association.path_of(now, address).unwrap_or(0);
             slot.association.on_cookie(now, index, cookie);
             slot.association.handle(now, index, rest, 0);
         }
@@ -189,11 +210,19 @@ impl Sctp {
             return self.refuse(address, cookie.ports, cookie.peer_tag, None); // it was ours that had opened
         }
         let (parameters, chance) = (self.parameters.clone(), self.fork());
-        let association = Association::accept(now, parameters, address, cookie, chance);
+        // RFC 9260 §5.4: only where INIT ACK went the peer has shown that it receives, wherever its cookie comes from.
+        let first = cookie.addresses.first();
+        let confirmed = first.map_or(address, |ip| at(address, *ip));
+        let association = Association::accept(now, parameters, confirmed, cookie, chance);
         let flow = self.insert(association);
-        if let Some(slot) = self.slots.get_mut(&flow) {
-            slot.association.handle(now, 0, rest, 0);
-        }
-        self.touch(flow);
+        self.confirm(now, address, flow, cookie, rest);
+    }
+}
+
+/// The same path with another host at its far end.
+fn at(path: PathAddress, remote: IpAddr) -> PathAddress {
+    PathAddress {
+        remote: SocketAddr::new(remote, path.remote.port()),
+        ..path
     }
 }

@@ -1,7 +1,7 @@
 //! Packets of no association that open none (RFC 9260 §8.4): whoever sent them is told that there is none.
 
 use super::Sctp;
-use crate::sctp::chunk::{Causes, Chunk};
+use crate::sctp::chunk::{Cause, Causes, Chunk};
 use crate::sctp::wire::{Header, Packet};
 use restp_base::machine::PathAddress;
 use restp_services::connection_management::Ports;
@@ -17,7 +17,7 @@ impl Sctp {
         let answer = match &packet.chunks[..] {
             // RFC 9260 §8.4: these are never answered.
             chunks if chunks.iter().any(is_never_answered) => return,
-            [Chunk::ShutdownAck, ..] => Chunk::ShutdownComplete { reflects_tag: true },
+            chunks if chunks.contains(&Chunk::ShutdownAck) => Chunk::ShutdownComplete { reflects_tag: true },
             _ => Chunk::Abort {
                 reflects_tag: true,
                 causes: Causes::new(),
@@ -40,12 +40,9 @@ impl Sctp {
 }
 
 fn is_never_answered(chunk: &Chunk) -> bool {
-    matches!(
-        chunk,
-        Chunk::Abort { .. }
-            | Chunk::ShutdownComplete { .. }
-            | Chunk::Error(_)
-            | Chunk::CookieAck
-            | Chunk::Init(_)
-    )
+    match chunk {
+        Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::Init(_) => true,
+        Chunk::Error(causes) => causes.iter().any(|cause| cause.code == Cause::STALE_COOKIE),
+        _ => false,
+    }
 }

@@ -1,4 +1,4 @@
-//! The timer of each of several lanes waits for the lowest number that is out by it (RFC 9260 §6.3.2, R3).
+//! The timer of a lane, the only one or one of several, waits for the lowest number that is out by it (RFC 9260 §6.3.2, R3).
 
 use super::lanes::{losses, second_with, send_on, two_lanes};
 use super::*;
@@ -98,4 +98,42 @@ fn a_lost_retransmission_is_found_by_the_timer_while_new_data_goes_on() {
     }
     assert_eq!(timeouts, 1, "the timer of the second lane has run out");
     assert_eq!(send_on(&mut story, second), [2]);
+}
+
+/// RFC 9260 §7.2.4 (4), over one path as over several: the retransmission of 1 is lost, and then 5 and 9 are. What leaves again for them
+/// does not keep the timer from running out for 1.
+#[test]
+fn over_one_path_later_losses_do_not_restart_the_timer_that_waits_for_the_lowest() {
+    let mut story = Setup::segments().with_window(100 * SEGMENT as u64).established();
+    story.sender.lane.recovery = Recovery::MissingReports(MissingReports::default());
+    story.write(12);
+    assert_eq!(story.send().len(), 12);
+    story.at(80).sack(1, 2..3).sack(1, 2..4);
+    assert_eq!(
+        story.retransmission_at(),
+        Some(at(300)),
+        "two reports are no loss"
+    );
+    story.at(100).sack(1, 2..5);
+    assert_eq!(story.send(), [1]);
+    let watching = at(100) + story.sender.timeout();
+    assert_eq!(story.retransmission_at(), Some(watching), "1 itself leaves again");
+    let arrived = [2..5, 6..9];
+    for (ms, lost, before) in [(150, 5, &arrived[..1]), (200, 9, &arrived)] {
+        for reports in 1..4 {
+            let mut report = AckReport::pointer(1);
+            report.received.extend(before.iter().cloned());
+            report.received.push(lost + 1..lost + 1 + reports);
+            story.at(ms).hear(&report, |_| {}).expect("possible");
+        }
+        assert_eq!(story.send(), [lost]);
+        assert_eq!(
+            story.retransmission_at(),
+            Some(watching),
+            "1 is lower than {lost}"
+        );
+    }
+    assert_eq!(story.expire(), TimeoutOutcome::Lost);
+    assert_eq!(story.now, watching);
+    assert_eq!(story.send()[0], 1);
 }
