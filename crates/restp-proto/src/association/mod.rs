@@ -76,7 +76,7 @@ impl Association {
             first: sequence::ORIGIN + u64::from(first_number(local_key)) + 1,
             window: EARLY_SEGMENTS,
             framing: composition.framing,
-            segment_bytes: composition.segment_bytes,
+            segment_bytes: composition.payload_bytes() as u32,
             send_buffer_bytes: composition.send_buffer_bytes,
             paths: composition.paths,
             scheduling: composition.scheduling.clone(),

@@ -2,6 +2,7 @@
 //! OP-39).
 
 use super::evidence::{Evidence, Fault, Pdu};
+use crate::chaos::Side;
 use crate::chaos::trace::What;
 use bytes::Bytes;
 use restp_base::sequence;
@@ -9,7 +10,14 @@ use restp_proto::wire::ErrorControl;
 use restp_services::reliability::{FecCode, LENGTH_BYTES, add_scaled};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one side sent in one conversation.
+/// Whose numbers they are: those of one path, or of all that share them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Space {
+    OfPath(usize),
+    Of((Side, usize)),
+}
+
+/// What one side sent in one space of numbers.
 #[derive(Default)]
 struct Sent<'a> {
     near: Option<u64>,
@@ -29,10 +37,18 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         let Some(pdu) = evidence.pdu(*packet) else {
             continue;
         };
-        let (Some(wire), Some(strand)) = (pdu.header.sequence, pdu.strand) else {
+        let (Some(wire), Some(strand), Some(numbering)) =
+            (pdu.header.sequence, pdu.strand, pdu.numbering(*from))
+        else {
             continue;
         };
-        let sent: &mut Sent<'_> = sent.entry((*from, strand)).or_default();
+        let shares = pdu.header.services.shared_numbers;
+        let space = if shares {
+            Space::Of(numbering)
+        } else {
+            Space::OfPath(strand)
+        };
+        let sent: &mut Sent<'_> = sent.entry((*from, space)).or_default();
         let number = sequence::expand(sent.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
         sent.near = Some(number);
         if pdu.is_data() {
