@@ -173,6 +173,9 @@ impl Adaptive {
         let segments = bytes as f64 / self.segment as f64; // a message may be a part of one
         self.damage.on_delivered(segments);
         self.doubt.on_delivered(segments);
+        if self.mode == Mode::Alone && self.unused >= CLEAR_ROUNDS && !view.application_limited {
+            self.ask_anew();
+        }
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
@@ -256,20 +259,21 @@ impl Adaptive {
         self.window = self.bounded(self.window);
     }
 
-    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
-    /// begins does.
     fn watch_use(&mut self, application_limited: bool) {
         let waits = |(queue, shortest)| queue > shortest / START_QUEUE_DIVISOR;
         let is_unused = application_limited
             && self.mode == Mode::Alone
             && !self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
-        self.unused = (self.unused + 1) * u32::from(is_unused);
-        if self.unused >= CLEAR_ROUNDS {
-            self.unused = 0;
-            self.doubt.forget();
-            self.pipe = FullPipe::default();
-            self.mode = Mode::Startup;
-        }
+        self.unused = self.unused.saturating_add(1) * u32::from(is_unused);
+    }
+
+    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
+    /// begins does. Who does not ask keeps his pace, and gives way.
+    fn ask_anew(&mut self) {
+        self.unused = 0;
+        self.doubt.forget();
+        self.pipe = FullPipe::default();
+        self.mode = Mode::Startup;
     }
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {

@@ -158,16 +158,48 @@ fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
     life.lose();
     assert_eq!(life.control.mode, Mode::Alone);
     (0..CLEAR_ROUNDS).for_each(|_| life.round());
-    let window = life.control.window;
-    assert_eq!(life.control.mode, Mode::Startup);
+    let (window, pace) = (life.control.window, life.control.pacing());
     life.round();
-    assert_eq!(life.control.window, window, "nobody asks");
+    assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
+    assert_eq!(life.control.pacing(), pace, "nobody asks");
     life.sends = None;
     life.round();
     assert_eq!(life.control.window, 2 * window);
     (0..10).for_each(|_| life.round());
     assert_eq!(life.control.mode, Mode::Alone);
     assert!(life.control.window >= HOLDS);
+}
+
+/// Or what an application sends now and then would leave at twice the rate of the path, and lose what a short queue does not take.
+#[test]
+fn who_does_not_ask_for_more_is_alone_and_congestion_costs_him() {
+    let mut life = Life::alone();
+    life.sends = Some(HOLDS / 5);
+    (0..2 * CLEAR_ROUNDS).for_each(|_| life.round());
+    let window = life.control.window;
+    life.lose();
+    assert_eq!(
+        (life.control.mode, life.control.window),
+        (Mode::Alone, window / 10 * 7)
+    );
+}
+
+#[test]
+fn nine_rounds_are_no_while_and_one_in_use_begins_it_anew() {
+    for (rounds, is_asked) in [([0, 9], false), ([0, 10], true), ([5, 5], false)] {
+        let mut life = Life::alone();
+        for unused in rounds {
+            life.sends = None;
+            life.round();
+            assert_eq!(life.control.mode, Mode::Alone);
+            life.sends = Some(HOLDS / 5);
+            (0..unused).for_each(|_| life.round());
+        }
+        life.sends = None;
+        life.control.window = HOLDS / 5;
+        life.round();
+        assert_eq!(life.control.window >= HOLDS / 5 * 2, is_asked, "{rounds:?}");
+    }
 }
 
 #[test]
