@@ -1,6 +1,7 @@
 //! Lives of the controller on a path of one queue, round trip by round trip.
 
 mod damage;
+mod unused;
 
 use super::*;
 use restp_base::time::Time;
@@ -146,72 +147,6 @@ fn startup_doubles_and_ends_with_the_first_queue() {
     }
     let window = life.control.window;
     assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
-}
-
-/// Of a call over a path that is then asked for all, because another one has died: what the call took says nothing of what it holds.
-#[test]
-fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
-    let mut life = Life::begin();
-    let sends = 20 * SEGMENT;
-    life.sends = Some(sends);
-    life.round();
-    life.lose();
-    assert_eq!(life.control.mode, Mode::Alone);
-    (0..CLEAR_ROUNDS).for_each(|_| life.round());
-    let (window, pace) = (life.control.window, life.control.pacing());
-    life.round();
-    assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
-    assert_eq!(life.control.pacing(), pace, "nobody asks");
-    life.sends = None;
-    life.round();
-    assert_eq!(life.control.window, 2 * window);
-    (0..10).for_each(|_| life.round());
-    assert_eq!(life.control.mode, Mode::Alone);
-    assert!(life.control.window >= HOLDS);
-}
-
-/// Or what an application sends now and then would leave at twice the rate of the path, and lose what a short queue does not take.
-#[test]
-fn who_does_not_ask_for_more_is_alone_and_congestion_costs_him() {
-    let mut life = Life::alone();
-    life.sends = Some(HOLDS / 5);
-    (0..2 * CLEAR_ROUNDS).for_each(|_| life.round());
-    let window = life.control.window;
-    life.lose();
-    assert_eq!(
-        (life.control.mode, life.control.window),
-        (Mode::Alone, window / 10 * 7)
-    );
-}
-
-#[test]
-fn nine_rounds_are_no_while_and_one_in_use_begins_it_anew() {
-    for (rounds, is_asked) in [([0, 9], false), ([0, 10], true), ([5, 5], false)] {
-        let mut life = Life::alone();
-        for unused in rounds {
-            life.sends = None;
-            life.round();
-            assert_eq!(life.control.mode, Mode::Alone);
-            life.sends = Some(HOLDS / 5);
-            (0..unused).for_each(|_| life.round());
-        }
-        life.sends = None;
-        life.control.window = HOLDS / 5;
-        life.round();
-        assert_eq!(life.control.window >= HOLDS / 5 * 2, is_asked, "{rounds:?}");
-    }
-}
-
-#[test]
-fn where_something_waits_or_the_path_is_used_up_it_is_known() {
-    for (sends, others) in [(Some(20 * SEGMENT), HOLDS), (None, 0)] {
-        let mut life = Life::alone();
-        (life.sends, life.others) = (sends, others);
-        for _ in 0..2 * CLEAR_ROUNDS {
-            life.round();
-            assert_ne!(life.control.mode, Mode::Startup, "{sends:?}");
-        }
-    }
 }
 
 /// What a link holds back is in flight, too: a flow that took it for a queue would leave a tenth of the path unused.

@@ -315,6 +315,13 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_by_two_paths_is_missing_where_both_lose_it() {
+        let carriers = [losing(0.2, 2.0), losing(0.1, 2.0)].map(|path| PathConditions { share: 0.5, ..path });
+        let (missing, _) = again(&carriers.map(|path| Carrier::new(&path)));
+        assert!((missing - 0.02).abs() < 1e-12, "{missing}");
+    }
+
+    #[test]
     fn a_path_that_carries_nothing_makes_no_retransmission_late() {
         let beside = |share| {
             let spare = PathConditions { share, ..far(380) };

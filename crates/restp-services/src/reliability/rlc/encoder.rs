@@ -308,6 +308,9 @@ mod tests {
         }
         let due = encoder.deadline().expect("not combined");
         assert!(due < at(20 * number) + ms(75) && encoder.poll(at(20 * number + 1), LaneId::FIRST).is_none());
+        encoder.set_routes(&[]);
+        assert_eq!(encoder.deadline(), None, "no path takes it");
+        encoder.set_routes(&[(LaneId::FIRST, None)]);
         let last = covered(encoder.poll(due, LaneId::FIRST)).expect("something");
         assert_eq!(last.last(), Some(&number));
         assert_eq!(encoder.deadline(), None);
