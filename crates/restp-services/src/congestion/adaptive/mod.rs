@@ -86,6 +86,8 @@ pub struct Adaptive {
     clear: u32,
     /// Rounds in a row that the application left unused and in which nothing waited.
     unused: u32,
+    /// When the path was last asked anew for what it holds.
+    asked_at: Option<Time>,
     /// What it has to do with other paths of its association that wait in the same queue.
     joint: Joint,
     /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
@@ -117,6 +119,7 @@ impl Adaptive {
             smoothed_rtt: None,
             clear: 0,
             unused: 0,
+            asked_at: None,
             joint: Joint::default(),
             has_met_congestion: false,
         }
@@ -173,6 +176,9 @@ impl Adaptive {
         let segments = bytes as f64 / self.segment as f64; // a message may be a part of one
         self.damage.on_delivered(segments);
         self.doubt.on_delivered(segments);
+        if self.mode == Mode::Alone && self.unused >= CLEAR_ROUNDS && !view.application_limited {
+            self.ask_anew(view.now);
+        }
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
@@ -256,20 +262,25 @@ impl Adaptive {
         self.window = self.bounded(self.window);
     }
 
-    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
-    /// begins does.
     fn watch_use(&mut self, application_limited: bool) {
         let waits = |(queue, shortest)| queue > shortest / START_QUEUE_DIVISOR;
         let is_unused = application_limited
             && self.mode == Mode::Alone
             && !self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
-        self.unused = (self.unused + 1) * u32::from(is_unused);
-        if self.unused >= CLEAR_ROUNDS {
-            self.unused = 0;
-            self.doubt.forget();
-            self.pipe = FullPipe::default();
-            self.mode = Mode::Startup;
+        self.unused = self.unused.saturating_add(1) * u32::from(is_unused);
+    }
+
+    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
+    /// begins does. Who does not ask keeps his pace, and gives way; and an answer is remembered.
+    fn ask_anew(&mut self, now: Time) {
+        self.unused = 0;
+        if self.asked_at.is_some_and(|at| now.since(at) < MOST_LIFE) {
+            return;
         }
+        self.asked_at = Some(now);
+        self.doubt.forget();
+        self.pipe = FullPipe::default();
+        self.mode = Mode::Startup;
     }
 
     fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {

@@ -1,6 +1,7 @@
 //! Lives of the controller on a path of one queue, round trip by round trip.
 
 mod damage;
+mod unused;
 
 use super::*;
 use restp_base::time::Time;
@@ -146,40 +147,6 @@ fn startup_doubles_and_ends_with_the_first_queue() {
     }
     let window = life.control.window;
     assert!((HOLDS..=HOLDS + 5 * SEGMENT).contains(&window), "{window}");
-}
-
-/// Of a call over a path that is then asked for all, because another one has died: what the call took says nothing of what it holds.
-#[test]
-fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
-    let mut life = Life::begin();
-    let sends = 20 * SEGMENT;
-    life.sends = Some(sends);
-    life.round();
-    life.lose();
-    assert_eq!(life.control.mode, Mode::Alone);
-    (0..CLEAR_ROUNDS).for_each(|_| life.round());
-    let window = life.control.window;
-    assert_eq!(life.control.mode, Mode::Startup);
-    life.round();
-    assert_eq!(life.control.window, window, "nobody asks");
-    life.sends = None;
-    life.round();
-    assert_eq!(life.control.window, 2 * window);
-    (0..10).for_each(|_| life.round());
-    assert_eq!(life.control.mode, Mode::Alone);
-    assert!(life.control.window >= HOLDS);
-}
-
-#[test]
-fn where_something_waits_or_the_path_is_used_up_it_is_known() {
-    for (sends, others) in [(Some(20 * SEGMENT), HOLDS), (None, 0)] {
-        let mut life = Life::alone();
-        (life.sends, life.others) = (sends, others);
-        for _ in 0..2 * CLEAR_ROUNDS {
-            life.round();
-            assert_ne!(life.control.mode, Mode::Startup, "{sends:?}");
-        }
-    }
 }
 
 /// What a link holds back is in flight, too: a flow that took it for a queue would leave a tenth of the path unused.

@@ -63,12 +63,12 @@ pub(super) struct Plan {
 
 impl Conditions<'_> {
     /// Does a retransmission arrive in time? The loss shows when the next segment of its path arrives; its report takes half a round
-    /// trip, and so does the retransmission, which leaves by the fastest path.
+    /// trip, and so does the retransmission, which leaves by the fastest path. What carries no segments loses none.
     fn retransmission_is_in_time(&self) -> bool {
-        let rtts = self.paths.iter().map(|path| path.rtt);
-        let carrying = self.paths.iter().filter(|path| path.share > 0.0).count();
-        let takes =
-            self.longest_rtt() + rtts.min().unwrap_or_default() / 2 + self.interval * carrying.max(1) as u64;
+        let carrying = || self.paths.iter().filter(|path| path.share > 0.0);
+        let longest = carrying().map(|path| path.rtt).max().unwrap_or_default();
+        let shortest = self.paths.iter().map(|path| path.rtt).min().unwrap_or_default();
+        let takes = longest + shortest / 2 + self.interval * carrying().count().max(1) as u64;
         self.retransmits && self.deadline.is_none_or(|deadline| takes <= deadline)
     }
 
@@ -312,6 +312,30 @@ mod tests {
         assert!(both(107, 107).is_some());
         assert_eq!(both(40, 140), None);
         assert!(both(42, 140).is_some() && both(140, 42).is_some());
+    }
+
+    #[test]
+    fn what_leaves_by_two_paths_is_missing_where_both_lose_it() {
+        let carriers = [losing(0.2, 2.0), losing(0.1, 2.0)].map(|path| PathConditions { share: 0.5, ..path });
+        let (missing, _) = again(&carriers.map(|path| Carrier::new(&path)));
+        assert!((missing - 0.02).abs() < 1e-12, "{missing}");
+    }
+
+    #[test]
+    fn a_path_that_carries_nothing_makes_no_retransmission_late() {
+        let beside = |share| {
+            let spare = PathConditions { share, ..far(380) };
+            let busy = PathConditions {
+                share: 1.0 - share,
+                ..far(60)
+            };
+            plan(&Conditions {
+                paths: &[busy, spare],
+                ..VOICE
+            })
+        };
+        assert_eq!(beside(0.0), None);
+        assert!(beside(0.1).is_some());
     }
 
     #[test]

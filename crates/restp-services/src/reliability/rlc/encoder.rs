@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
-/// The plan is made anew after so many segments.
+/// The plan is made anew after so many segments, and a round trip: sooner nobody has reported more than it rests on.
 pub(super) const PLAN_SEGMENTS: u32 = 32;
 
 /// What the composition says.
@@ -37,8 +37,9 @@ pub(crate) struct RlcEncoder {
     /// From one segment to the next, smoothed.
     interval: Duration,
     plan: Option<Plan>,
-    /// Segments until the plan is made anew.
+    /// Segments until the plan is made anew, and when at the earliest.
     plan_lasts: u32,
+    plan_until: Time,
     /// Segments since the last encoded packet.
     since: u16,
     /// Every number below was combined at least once.
@@ -57,6 +58,7 @@ impl RlcEncoder {
             interval: FIRST_INTERVAL,
             plan: None,
             plan_lasts: 0,
+            plan_until: Time::ZERO,
             since: 0,
             covered_below: 0,
             ready: VecDeque::new(),
@@ -77,10 +79,11 @@ impl RlcEncoder {
         self.window
             .push(now, number, payload.cloned().unwrap_or_default());
         self.since = self.since.saturating_add(1);
-        if self.plan_lasts == 0 {
+        if self.plan_lasts == 0 && self.plan_until <= now {
             (self.plan, self.plan_lasts) = (self.plan_anew(), PLAN_SEGMENTS);
+            self.plan_until = now + self.paths.longest_rtt(self.parameters.deadline);
         }
-        self.plan_lasts -= 1;
+        self.plan_lasts = self.plan_lasts.saturating_sub(1);
         if payload.is_none() {
             if self.plan.is_some() || !self.parameters.retransmits {
                 self.encode_all(now);
@@ -98,7 +101,7 @@ impl RlcEncoder {
     /// From now on packets leave by these lanes, with so long a round trip.
     pub(crate) fn set_routes(&mut self, routes: &[(LaneId, Option<Duration>)]) {
         if self.paths.set_routes(routes) {
-            self.plan_lasts = 0;
+            (self.plan_lasts, self.plan_until) = (0, Time::ZERO);
         }
     }
 
@@ -279,6 +282,23 @@ mod tests {
         assert!(encoder.is_idle());
     }
 
+    /// However many segments leave in it: a plan for a long window over many paths takes longer than they do.
+    #[test]
+    fn a_plan_lasts_a_round_trip_unless_paths_come_or_go() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        let mut planned = |micros: u64| {
+            let now = Time::ZERO + Duration::from_micros(micros);
+            let number = micros + 1;
+            encoder.on_sent(now, number, Some(&Bytes::new()), LaneId::FIRST, Some(ms(250)));
+            encoder.plan_until
+        };
+        assert!((0..1000).all(|micros| planned(micros) == at(250)));
+        assert_eq!(planned(250_000), at(500));
+        encoder.set_routes(&[(LaneId::nth(1), Some(ms(100)))]);
+        encoder.on_sent(at(251), 250_002, Some(&Bytes::new()), LaneId::nth(1), None);
+        assert_eq!(encoder.plan_until, at(351));
+    }
+
     #[test]
     fn the_last_frames_of_a_talk_do_not_wait_for_others() {
         let mut encoder = RlcEncoder::new(VOICE);
@@ -288,6 +308,9 @@ mod tests {
         }
         let due = encoder.deadline().expect("not combined");
         assert!(due < at(20 * number) + ms(75) && encoder.poll(at(20 * number + 1), LaneId::FIRST).is_none());
+        encoder.set_routes(&[]);
+        assert_eq!(encoder.deadline(), None, "no path takes it");
+        encoder.set_routes(&[(LaneId::FIRST, None)]);
         let last = covered(encoder.poll(due, LaneId::FIRST)).expect("something");
         assert_eq!(last.last(), Some(&number));
         assert_eq!(encoder.deadline(), None);

@@ -25,7 +25,7 @@ pub(super) struct Paths {
     /// By their lanes.
     all: Vec<PathRecord>,
     /// Those that packets leave by now, where there are several.
-    routes: Option<SmallVec<[LaneId; 4]>>,
+    routes: Option<SmallVec<[LaneId; 8]>>,
     /// By which the last segments left, of numbers that follow one another.
     carriers: VecDeque<LaneId>,
     /// The number after the last of them.
@@ -71,18 +71,16 @@ impl Paths {
         patterns.for_each(|pattern| pattern.on_report(report));
     }
 
-    /// From now on packets leave by these lanes, with so long a round trip. True where they are others than before.
+    /// From now on packets leave by these lanes, with so long a round trip. True where they are others than before: whoever names the
+    /// fastest first names the same in another order as round trips vary.
     pub(super) fn set_routes(&mut self, routes: &[(LaneId, Option<Duration>)]) -> bool {
         for (lane, rtt) in routes {
             let path = self.path_mut(*lane);
             path.rtt = rtt.unwrap_or(path.rtt);
         }
-        let lanes = || routes.iter().map(|(lane, _)| *lane);
-        let is_new = !self.routes.iter().flatten().copied().eq(lanes());
-        if is_new || self.routes.is_none() {
-            self.routes = Some(lanes().collect());
-        }
-        is_new
+        let lanes: SmallVec<[LaneId; 8]> = routes.iter().map(|(lane, _)| *lane).collect();
+        let before = self.routes.replace(lanes).unwrap_or_default();
+        before.len() != routes.len() || routes.iter().any(|(lane, _)| !before.contains(lane))
     }
 
     /// Does no path take anything now?
@@ -152,7 +150,7 @@ impl Paths {
         rtts.min().unwrap_or(FIRST_RTT)
     }
 
-    fn timely(&self, deadline: Option<Duration>) -> SmallVec<[LaneId; 4]> {
+    fn timely(&self, deadline: Option<Duration>) -> SmallVec<[LaneId; 8]> {
         let mut lanes = self.lanes();
         let is_timely = |lane: &LaneId| deadline.is_none_or(|deadline| self.path(*lane).rtt / 2 < deadline);
         if lanes.iter().any(is_timely) {
@@ -161,7 +159,7 @@ impl Paths {
         lanes
     }
 
-    fn lanes(&self) -> SmallVec<[LaneId; 4]> {
+    fn lanes(&self) -> SmallVec<[LaneId; 8]> {
         let known = || (0..self.all.len()).map(LaneId::nth).collect();
         self.routes.clone().unwrap_or_else(known)
     }
@@ -265,6 +263,17 @@ mod tests {
         assert!(!paths.are_shut());
         paths.set_routes(&[]);
         assert!(paths.are_shut() && taken(&paths, &encoded(1, 2)).is_empty());
+    }
+
+    #[test]
+    fn the_same_paths_in_another_order_are_no_others() {
+        let mut paths = paths(&[], &both());
+        let mut is_new = |lanes: &[usize]| {
+            let routes: Vec<_> = lanes.iter().map(|index| (lane(*index), None)).collect();
+            paths.set_routes(&routes)
+        };
+        assert!(!is_new(&[1, 0]));
+        assert!(is_new(&[1]) && is_new(&[0]) && is_new(&[0, 1]) && is_new(&[2, 1]));
     }
 
     #[test]

@@ -548,3 +548,38 @@ fn a_lane_whose_segments_are_rebuilt_is_silent_since_the_first_of_them() {
     story.at(650).hear(&report, |_| ()).expect("possible");
     assert_eq!(silence(&mut story, LaneId::FIRST), None, "it answers");
 }
+
+/// What left before it was found silent says nothing of it afterwards.
+#[test]
+fn what_a_lane_lost_before_it_was_taken_up_again_is_no_new_silence() {
+    let (mut story, second, _) = two_lanes([100 * SEGMENT as u64; 2]);
+    let mut uncarried = Uncarried::default();
+    let mut names = |story: &mut Story, time: u64, number: u64, pointer: u64| {
+        uncarried.insert(number);
+        let report = AckReport {
+            uncarried,
+            ..AckReport::pointer(pointer)
+        };
+        story.at(time).hear(&report, |_| ()).expect("possible");
+        silence_of_first(story)
+    };
+    story.at(100).write(1);
+    assert_eq!(story.send(), [1]);
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [2]);
+    story.write(1);
+    assert_eq!(story.send(), [3]);
+    assert_eq!(names(&mut story, 150, 1, 3), Some(at(100)));
+    story.sender.yield_lane();
+    assert_eq!(silence_of_first(&mut story), None, "others carry it");
+    assert_eq!(names(&mut story, 160, 3, 4), Some(at(100)));
+    story.at(170).write(1);
+    assert_eq!(story.send(), [4]);
+    story.at(200).sender.resume_lane(at(200), None);
+    assert_eq!(names(&mut story, 220, 4, 5), None);
+}
+
+fn silence_of_first(story: &mut Story) -> Option<Time> {
+    let unanswered = story.sender.on(LaneId::FIRST, |sender| sender.unanswered(None));
+    unanswered.map(|unanswered| unanswered.since)
+}
