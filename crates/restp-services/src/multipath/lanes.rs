@@ -150,8 +150,13 @@ impl LaneScheduler {
                 .filter(|wanted| wanted.has_room)
                 .map(|wanted| wanted.path),
             None => {
-                self.keep_timely(&mut candidates);
-                self.scheduler.choose(&candidates, &queue).first().copied()
+                let timely = self
+                    .deadline
+                    .map(|deadline| self.timely(deadline, &mut candidates));
+                let chosen = self
+                    .scheduler
+                    .choose(timely.as_deref().unwrap_or(&candidates), &queue);
+                chosen.first().copied()
             }
         };
         for (path, candidate) in paths.iter().zip(&candidates) {
@@ -189,19 +194,20 @@ impl LaneScheduler {
     }
 
     /// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
-    /// another one; where there is none, the same of what is not lost.
-    fn keep_timely(&mut self, candidates: &mut [Candidate]) {
-        let Some(deadline) = self.deadline else { return };
+    /// another one; where there is none, the same of what is not lost. The others are no candidates: a scheduler may wait for one.
+    fn timely(&mut self, deadline: Duration, candidates: &mut [Candidate]) -> SmallVec<[Candidate; 8]> {
         for halves in [3, 1] {
             let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(halves, 2) <= deadline;
-            if candidates.iter().any(is_timely) {
+            let timely: SmallVec<_> = candidates.iter().copied().filter(is_timely).collect();
+            if !timely.is_empty() {
                 for candidate in candidates.iter_mut().filter(|candidate| !is_timely(candidate)) {
                     candidate.has_room = false;
                     self.late.push(candidate.path);
                 }
-                return;
+                return timely;
             }
         }
+        candidates.iter().copied().collect()
     }
 
     /// Ordinals of the paths that the last choice left out because a retransmission by them would be too late.
