@@ -222,7 +222,7 @@ impl Outlet {
     /// the paths carry, all of it would be late otherwise. At most a half, which leaves the other one for repairs.
     fn wait(&self) -> Duration {
         self.deadline.map_or(WAIT, |deadline| {
-            let left = deadline.saturating_sub(self.most_held() + self.round_trip / 2);
+            let left = deadline.saturating_sub(self.most_held() + self.round_trip);
             left.clamp(deadline / 8, deadline / 2)
         })
     }
@@ -363,7 +363,7 @@ mod tests {
             (outlet.wait(), outlet.most_held())
         };
         assert_eq!(wait(Some(ms(400)), 60), (ms(200), ms(100)), "half is for repairs");
-        assert_eq!(wait(Some(ms(400)), 360), (ms(120), ms(100)));
+        assert_eq!(wait(Some(ms(400)), 180), (ms(120), ms(100)));
         assert_eq!(wait(Some(ms(400)), 900), (ms(50), ms(100)));
         assert_eq!(wait(None, 900), (WAIT, WAIT / 2));
         let stats = FlowStats {
