@@ -65,8 +65,8 @@ impl Default for Composition {
 impl Composition {
     /// The same over several paths at once, as `default` is where an application names more than one: each path learns for itself
     /// why its packets are lost and who shares it, and none that makes the transfer slower is used. What is of use for a while only
-    /// takes all paths in turn that bring it in time, so that each is warm and carries a part when another dies. An application's own
-    /// choice of paths stays.
+    /// takes all paths in turn that bring it in time, so that each is warm and carries a part when another dies; BBR, because a path that
+    /// takes over has to grow at once although it loses packets. An application's own choice of paths stays.
     pub fn over_several_paths(self) -> Self {
         if self.paths != PathMode::Single {
             return self;
@@ -76,6 +76,7 @@ impl Composition {
                 paths: PathMode::Spreading,
                 numbering: NumberSpace::Shared,
                 scheduling: Some(Scheduling::RoundRobin),
+                congestion: CongestionChoice::Bbr(BbrParams::default()),
                 pacing: true,
                 ack: Acknowledgement {
                     detail: self.ack.detail.of_many_paths(),
