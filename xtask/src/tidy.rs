@@ -58,7 +58,7 @@ const NO_ALGORITHM: [&str; 4] = ["mod.rs", "choice.rs", "conformance.rs", "tests
 const CITED_WITHIN: usize = 10;
 
 /// Years a cited paper may bear.
-const YEARS: RangeInclusive<u32> = 1948..=2039;
+const YEARS: RangeInclusive<u32> = 1960..=2039;
 
 /// Runs all of it.
 ///

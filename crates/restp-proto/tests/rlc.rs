@@ -132,7 +132,8 @@ fn without_feedback_two_of_a_hundred_are_expected() {
     arrived += pair.read_all(1, flows.1).len();
     assert!(arrived >= 995, "{arrived}");
     let encoded = pair.log.iter().filter(|seen| seen.is_encoded()).count();
-    assert!((50..=500).contains(&encoded), "{encoded}");
+    // At most one for two frames, and one when the end comes.
+    assert!((50..=501).contains(&encoded), "{encoded}");
 }
 
 #[test]

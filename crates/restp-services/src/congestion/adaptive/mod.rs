@@ -14,6 +14,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 mod trips;
+mod unused;
 
 use super::bbr::filter::RecentMax;
 use super::bbr::model::Rounds;
@@ -33,6 +34,7 @@ use restp_base::units::Rate;
 use rival::Damage;
 use round::Round;
 use trips::Trips;
+use unused::Unused;
 
 /// Parameters of [`Adaptive`]: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,10 +86,7 @@ pub struct Adaptive {
     aftermath: u64,
     /// Rounds in a row that ended with nearly nothing in the queue.
     clear: u32,
-    /// Rounds in a row that the application left unused and in which nothing waited.
-    unused: u32,
-    /// When the path was last asked anew for what it holds.
-    asked_at: Option<Time>,
+    unused: Unused,
     /// What it has to do with other paths of its association that wait in the same queue.
     joint: Joint,
     /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
@@ -118,8 +117,7 @@ impl Adaptive {
             aftermath: 0,
             smoothed_rtt: None,
             clear: 0,
-            unused: 0,
-            asked_at: None,
+            unused: Unused::default(),
             joint: Joint::default(),
             has_met_congestion: false,
         }
@@ -176,8 +174,8 @@ impl Adaptive {
         let segments = bytes as f64 / self.segment as f64; // a message may be a part of one
         self.damage.on_delivered(segments);
         self.doubt.on_delivered(segments);
-        if self.mode == Mode::Alone && self.unused >= CLEAR_ROUNDS && !view.application_limited {
-            self.ask_anew(view.now);
+        if self.mode == Mode::Alone && !view.application_limited && self.unused.is_over(view.now, MOST_LIFE) {
+            self.ask_anew();
         }
         match self.mode {
             Mode::Startup | Mode::Alone if view.application_limited => {}
@@ -262,22 +260,16 @@ impl Adaptive {
         self.window = self.bounded(self.window);
     }
 
+    /// A round is over: did the application leave the path unused, with nothing waiting in it?
     fn watch_use(&mut self, application_limited: bool) {
         let waits = |(queue, shortest)| queue > shortest / START_QUEUE_DIVISOR;
-        let is_unused = application_limited
-            && self.mode == Mode::Alone
-            && !self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
-        self.unused = self.unused.saturating_add(1) * u32::from(is_unused);
+        let is_waiting = self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
+        self.unused
+            .on_round(application_limited && self.mode == Mode::Alone && !is_waiting);
     }
 
-    /// What the path would hold is not known any more where nobody has asked for it for a while: who asks again finds it as one who
-    /// begins does. Who does not ask keeps his pace, and gives way; and an answer is remembered.
-    fn ask_anew(&mut self, now: Time) {
-        self.unused = 0;
-        if self.asked_at.is_some_and(|at| now.since(at) < MOST_LIFE) {
-            return;
-        }
-        self.asked_at = Some(now);
+    /// What the path holds is found as one who begins finds it.
+    fn ask_anew(&mut self) {
         self.doubt.forget();
         self.pipe = FullPipe::default();
         self.mode = Mode::Startup;

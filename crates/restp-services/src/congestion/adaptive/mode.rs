@@ -1,4 +1,4 @@
-//! What the controller does: a flow that fills the queue is met as one flow more, as in Nimbus (SIGCOMM 2022).
+//! The three ways in which the controller sends; who else fills the queue decides between the last two, as in Nimbus (SIGCOMM 2022).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {

@@ -111,12 +111,7 @@ pub(super) fn plan(conditions: &Conditions<'_>) -> Option<Plan> {
             .into_iter()
             .flatten()
         {
-            // A window may hold a part of an encoded packet more than is reckoned, which counts where much is missing.
-            let is_better = |(fewest, best): (f64, Plan)| {
-                let is_denser = plan.every == 2 && best.every > 2 && fewest > DEAR_TARGET / 2.0;
-                missing < fewest || missing <= fewest * 1.1 && is_denser
-            };
-            if best.is_none_or(is_better) {
+            if best.is_none_or(|(fewest, _)| missing < fewest) {
                 best = Some((missing, plan));
             }
         }
@@ -143,9 +138,25 @@ impl Carrier {
     }
 }
 
-/// Every encoded packet combines the whole window, and leaves by a path that carried least of that.
+/// Every encoded packet combines the whole window, and leaves by a path that carried least of that. Some windows have one more.
 fn dense(carriers: &[Carrier], window: u16, every: u16) -> (f64, Plan) {
-    let repairs = window / every;
+    let (fewer, part) = (window / every, f64::from(window % every) / f64::from(every));
+    let more = if part > 0.0 {
+        part * missing(carriers, window, every, fewer + 1)
+    } else {
+        0.0
+    };
+    let missing = (1.0 - part) * missing(carriers, window, every, fewer) + more;
+    let reach = Reach {
+        back: window - 1,
+        count: window,
+        stride: 1,
+    };
+    (missing, Plan { every, reach })
+}
+
+/// Share of the segments that stay missing where each has so many `repairs` in its window.
+fn missing(carriers: &[Carrier], window: u16, every: u16, repairs: u16) -> f64 {
     let least = carriers.iter().map(|carrier| carrier.share).fold(1.0, f64::min);
     let takes = |carrier: &Carrier| (carrier.share - least) * f64::from(window) < 1.0;
     let taking = carriers.iter().filter(|carrier| takes(carrier)).count() as u16;
@@ -181,13 +192,8 @@ fn dense(carriers: &[Carrier], window: u16, every: u16) -> (f64, Plan) {
         more_lost(groups, repairs)
     };
     let each = carriers.iter().enumerate();
-    let missing = each.map(|(path, carrier)| carrier.share * carrier.chain.loss * missing(path));
-    let reach = Reach {
-        back: window - 1,
-        count: window,
-        stride: 1,
-    };
-    (missing.sum(), Plan { every, reach })
+    each.map(|(path, carrier)| carrier.share * carrier.chain.loss * missing(path))
+        .sum()
 }
 
 /// Each segment leaves once more, by another path.
@@ -445,7 +451,11 @@ mod tests {
             ..VOICE
         };
         let window = |path, conditions| over(path, conditions).map(|plan| (plan.every, plan.reach.count));
-        assert_eq!(window(path, video), Some((10, 41)));
+        assert_eq!(
+            window(path, video),
+            Some((11, 41)),
+            "three encoded packets, often four"
+        );
         let longer = Conditions {
             deadline: Some(ms(350)),
             ..video

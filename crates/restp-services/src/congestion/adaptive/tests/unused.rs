@@ -103,3 +103,14 @@ fn where_something_waits_or_the_path_is_used_up_it_is_known() {
         assert_ne!(life.control.mode, Mode::Startup, "{sends:?}");
     }
 }
+
+/// A neighbour that shows himself in between decides.
+#[test]
+fn who_competes_does_not_ask() {
+    let mut life = Life::competing();
+    for _ in 0..=CLEAR_ROUNDS {
+        life.control.unused.on_round(true);
+    }
+    life.round();
+    assert_eq!(life.control.mode, Mode::Competing);
+}
