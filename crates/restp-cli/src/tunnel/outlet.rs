@@ -6,7 +6,7 @@ use crate::backlog::{Backlog, LOOK};
 use bytes::Bytes;
 use restp::packet::{ecn, flow, mark_ce};
 use restp::{Connection, FlowStats, SendError};
-use restp_base::time::Time;
+use restp_base::time::{Duration as Span, Time};
 use restp_sim::{Codel, FairQueue, FqCodel, Parcel, QueueLimit};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use tokio::time::{Instant, sleep};
 /// What the connection may hold that has not left, where no queue is fair: enough for the paths until one looks again.
 const HELD: Duration = Duration::from_millis(10);
 
-/// The longest round trip that is common (RFC 8289 §4.3 takes 100 ms of the Internet for it). Here the slowest of the links decides it,
-/// a mobile one often, and what one of them lost holds up the rest until it has come again.
-const INTERVAL: restp_base::time::Duration = restp_base::time::Duration::from_millis(200);
-/// For how long a packet may wait while that lasts: a tenth, the most that RFC 8289 §4.3 finds useful. What was held up arrives
-/// in one burst and lets another begin, which is no standing queue.
-const TARGET: restp_base::time::Duration = restp_base::time::Duration::from_millis(20);
+/// The longest round trip that is common beyond the tunnel (RFC 8289 §4.3).
+const BEYOND: Span = Span::from_millis(100);
+/// Round trips of the slowest link within which a connection inside has seen all that is usual: a packet lost twice comes three of them
+/// late, what waited for it then comes in one burst, and lets the next burst begin, which is no standing queue.
+const ROUNDS: u64 = 8;
+/// More than that is a link that stands still.
+const LONGEST: Span = Span::from_secs(5);
 
 /// An Ethernet frame.
 const FRAME_BYTES: usize = 1_514;
@@ -114,10 +115,20 @@ impl Outlet {
         if self.next.is_empty() && self.queue.is_empty() {
             return Step::Rest;
         }
-        if self
+        let mut looked = None;
+        let stats = || {
+            let stats = stats();
+            looked = Some(interval(&stats));
+            stats
+        };
+        let is_enough = self
             .backlog
-            .is_enough(stats, Instant::now(), HELD, self.pieces.message())
-        {
+            .is_enough(stats, Instant::now(), HELD, self.pieces.message());
+        if let Some(interval) = looked {
+            // It is never too short.
+            let _ = self.queue.set_interval(interval);
+        }
+        if is_enough {
             return Step::Look;
         }
         if self.next.is_empty()
@@ -141,13 +152,18 @@ impl Outlet {
     }
 }
 
+/// The longest round trip that is usual for connections inside.
+fn interval(stats: &FlowStats) -> Span {
+    let links = stats.paths.iter().map(|path| path.srtt);
+    let slowest = links.chain([stats.srtt]).flatten().max();
+    (BEYOND + slowest.unwrap_or_default() * ROUNDS).min(LONGEST)
+}
+
 /// For packets of `limit` bytes at most.
 fn parameters(limit: usize) -> FqCodel {
     let packets = MOST_BYTES / limit.max(FRAME_BYTES) as u64;
     let codel = Codel {
         limit: QueueLimit::Packets(packets),
-        target: TARGET,
-        interval: INTERVAL,
         ..FqCodel::default().codel
     };
     FqCodel {
@@ -159,6 +175,8 @@ fn parameters(limit: usize) -> FqCodel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use restp_base::flow::PathStats;
+    use restp_base::machine::PathAddress;
 
     const LIMIT: usize = 1340;
 
@@ -212,7 +230,7 @@ mod tests {
         (0..100).for_each(|_| outlet.push(&packet(1, 0, LIMIT)));
         let dead = || FlowStats {
             congestion_window_bytes: 1,
-            srtt: Some(INTERVAL),
+            srtt: Some(BEYOND),
             ..sent(0)
         };
         for _ in 0..8 {
@@ -240,9 +258,13 @@ mod tests {
             let mut outlet = outlet();
             (0..50).for_each(|_| outlet.push(&packet(1, ecn, LIMIT)));
             let mut all = Vec::new();
-            // Too long from 20 ms on: an interval later, and another after that.
-            tokio::time::advance(Duration::from_nanos(TARGET.as_nanos())).await;
-            while let Step::Send(packet) = outlet.step(|| sent(u64::MAX)) {
+            // Too long from 10 ms on: 200 ms later, and 200 ms after that.
+            let stats = || FlowStats {
+                srtt: Some(Span::from_micros(12_500)),
+                ..sent(u64::MAX)
+            };
+            tokio::time::advance(Duration::from_millis(10)).await;
+            while let Step::Send(packet) = outlet.step(stats) {
                 outlet.on_taken();
                 all.push(packet[1]);
                 tokio::time::advance(Duration::from_millis(10)).await;
@@ -254,6 +276,29 @@ mod tests {
                 "{ecn:b}"
             );
         }
+    }
+
+    #[test]
+    fn the_slowest_link_decides_for_how_long_a_queue_may_stand() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let path = PathAddress {
+            local: address,
+            remote: address,
+        };
+        let link = |ms| PathStats {
+            srtt: Some(Span::from_millis(ms)),
+            ..PathStats::new(path)
+        };
+        let interval = |links: &[u64]| {
+            let paths = links.iter().map(|ms| link(*ms)).collect();
+            let stats = FlowStats { paths, ..sent(0) };
+            super::interval(&stats).as_nanos() / 1_000_000
+        };
+        assert_eq!(
+            [interval(&[]), interval(&[20, 60]), interval(&[600, 20])],
+            [100, 580, 4_900]
+        );
+        assert_eq!(interval(&[700]), 5_000, "it stands still");
     }
 
     /// A device whose MTU somebody has raised gives packets of up to 64 KiB: 10 240 of them were 671 MB.

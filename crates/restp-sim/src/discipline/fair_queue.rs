@@ -6,8 +6,11 @@ use crate::direction::Parcel;
 use crate::error_model::Fate;
 use crate::spec::SpecError;
 use restp_base::random::Stream;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use std::collections::BTreeMap;
+
+/// The target is 5 % of the interval (RFC 8289 §4.3).
+const TARGET_DIVISOR: u64 = 20;
 
 /// Packets that wait, a queue for each flow (RFC 8290).
 #[derive(Debug)]
@@ -59,6 +62,15 @@ impl<T> FairQueue<T> {
         self.forget(&dropped);
         let (held, is_marked) = popped?;
         self.packets.remove(&held.tag).map(|packet| (packet, is_marked))
+    }
+
+    /// Round trips take as long as `interval` at most from now on; a twentieth of it is what a packet may wait for longer (RFC 8289
+    /// §4.3). Nothing else changes.
+    ///
+    /// # Errors
+    /// When it is too short to have a twentieth.
+    pub fn set_interval(&mut self, interval: Duration) -> Result<(), SpecError> {
+        self.process.set_times(interval / TARGET_DIVISOR, interval)
     }
 
     fn forget(&mut self, dropped: &[Held]) {
@@ -139,6 +151,22 @@ mod tests {
             (0..4).for_each(|_| assert!(queue.pop(at(ms)).is_some()));
         }
         assert_eq!(queue.dropped(), 0);
+    }
+
+    #[test]
+    fn what_stands_for_long_is_what_stands_for_longer_than_round_trips_take() {
+        for (interval, dropped) in [(200, 1), (400, 0)] {
+            let mut queue = FairQueue::new(&FqCodel::default(), 1).expect("sound");
+            let interval = Duration::from_millis(interval);
+            queue.set_interval(interval).expect("long enough");
+            (0..50).for_each(|_| queue.push(at(0), parcel(1, Ecn::NotEct), ()));
+            // Above both targets from the beginning.
+            (0..30).for_each(|turn| assert!(queue.pop(at(30 + 10 * turn)).is_some()));
+            assert_eq!(queue.dropped(), dropped, "{interval:?}");
+        }
+        let mut queue = FairQueue::<()>::new(&FqCodel::default(), 1).expect("sound");
+        assert!(queue.set_interval(Duration::from_nanos(19)).is_err());
+        assert!(queue.set_interval(Duration::from_nanos(20)).is_ok());
     }
 
     /// The second of four flows has fewer packets than the others, and most bytes.

@@ -6,7 +6,7 @@ use super::codel::{Codel, Control};
 use super::held::{Fifo, Held};
 use crate::spec::SpecError;
 use restp_base::random::Stream;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 
 /// Most queues: a direction keeps state for each of them.
@@ -87,6 +87,18 @@ impl Process {
             bytes: 0,
             perturbation: stream.bits(),
         }
+    }
+
+    /// What may wait for how long, from now on.
+    pub(super) fn set_times(&mut self, target: Duration, interval: Duration) -> Result<(), SpecError> {
+        let codel = Codel {
+            target,
+            interval,
+            ..self.parameters.codel
+        };
+        codel.check()?;
+        self.parameters.codel = codel;
+        Ok(())
     }
 
     /// RFC 8290 §4.1.
