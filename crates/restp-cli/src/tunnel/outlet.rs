@@ -22,10 +22,9 @@ const INTERVAL: restp_base::time::Duration = restp_base::time::Duration::from_mi
 /// in one burst and lets another begin, which is no standing queue.
 const TARGET: restp_base::time::Duration = restp_base::time::Duration::from_millis(20);
 
-/// An Ethernet frame.
-const FRAME_BYTES: usize = 1_514;
-/// All that waits: 10 240 frames (RFC 8290 §5.2.1), or as many bytes in larger packets.
-const MOST_BYTES: u64 = 10_240 * FRAME_BYTES as u64;
+/// All that waits: 10 240 packets (RFC 8290 §5.2.1), and no more bytes than so many frames of Ethernet have.
+const MOST_PACKETS: u64 = 10_240;
+const MOST_BYTES: u64 = MOST_PACKETS * 1_514;
 
 /// Packets that wait for one connection.
 pub struct Outlet {
@@ -143,15 +142,16 @@ impl Outlet {
 
 /// For packets of `limit` bytes at most.
 fn parameters(limit: usize) -> FqCodel {
-    let packets = MOST_BYTES / limit.max(FRAME_BYTES) as u64;
     let codel = Codel {
-        limit: QueueLimit::Packets(packets),
+        limit: QueueLimit::Packets(MOST_PACKETS),
         target: TARGET,
         interval: INTERVAL,
+        mtu_bytes: limit as u64,
         ..FqCodel::default().codel
     };
     FqCodel {
         codel,
+        most_bytes: MOST_BYTES,
         ..FqCodel::default()
     }
 }
@@ -253,6 +253,34 @@ mod tests {
                 (left, marked),
                 "{ecn:b}"
             );
+        }
+    }
+
+    /// Of a link on which each takes longer to leave than it may wait.
+    #[tokio::test(start_paused = true)]
+    async fn a_large_packet_behind_another_is_not_dropped_for_its_age() {
+        let pieces = Pieces::of(LIMIT);
+        let mtu = usize::from(pieces.mtu());
+        let mut outlet = Outlet::new(Backlog::default(), pieces, mtu, 1);
+        outlet.push(&packet(1, 0, mtu));
+        for _ in 0..20 {
+            outlet.push(&packet(1, 0, mtu));
+            tokio::time::advance(Duration::from_millis(64)).await;
+            for _ in 0..6 {
+                assert!(matches!(outlet.step(|| sent(u64::MAX)), Step::Send(_)));
+                outlet.on_taken();
+            }
+        }
+        assert_eq!(outlet.queue.dropped(), 0);
+    }
+
+    /// Of hosts that send packets of 1340 bytes, which a device of larger ones carries too, a burst of 2000 was cut.
+    #[test]
+    fn many_small_packets_wait_and_no_more_bytes_than_of_frames() {
+        for (bytes, expected) in [(40, 10_240), (1340, 10_240), (1515, 10_233), (8035, 1929)] {
+            let mut outlet = Outlet::new(Backlog::default(), Pieces::of(LIMIT), 8035, 1);
+            (0..10_300).for_each(|_| outlet.push(&packet(1, 0, bytes)));
+            assert_eq!(10_300 - outlet.queue.dropped(), expected, "{bytes}");
         }
     }
 
