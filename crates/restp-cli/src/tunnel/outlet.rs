@@ -174,6 +174,12 @@ mod tests {
         Outlet::new(Backlog::default(), Pieces::of(LIMIT), LIMIT, 1)
     }
 
+    /// Of packets that go in six messages.
+    fn large_outlet() -> Outlet {
+        let pieces = Pieces::of(LIMIT);
+        Outlet::new(Backlog::default(), pieces, usize::from(pieces.mtu()), 1)
+    }
+
     /// A connection that has sent so many bytes, whose round trip is not known.
     fn sent(bytes: u64) -> FlowStats {
         FlowStats {
@@ -207,20 +213,32 @@ mod tests {
 
     /// Where it takes more no queue is fair.
     #[test]
-    fn a_connection_that_sends_nothing_takes_eight_packets() {
-        let mut outlet = outlet();
-        (0..100).for_each(|_| outlet.push(&packet(1, 0, LIMIT)));
-        let dead = || FlowStats {
-            congestion_window_bytes: 1,
-            srtt: Some(INTERVAL),
-            ..sent(0)
-        };
-        for _ in 0..8 {
-            assert!(matches!(outlet.step(dead), Step::Send(_)));
-            outlet.on_taken();
+    fn a_connection_that_sends_nothing_takes_eight_messages() {
+        for mut outlet in [outlet(), large_outlet()] {
+            let full = packet(1, 0, outlet.limit);
+            (0..100).for_each(|_| outlet.push(&full));
+            let dead = || FlowStats {
+                congestion_window_bytes: 1,
+                srtt: Some(INTERVAL),
+                ..sent(0)
+            };
+            for _ in 0..8 {
+                assert!(matches!(outlet.step(dead), Step::Send(_)));
+                outlet.on_taken();
+            }
+            assert!(matches!(outlet.step(dead), Step::Look));
+            assert!(matches!(outlet.step(|| sent(8 * LIMIT as u64)), Step::Send(_)));
         }
-        assert!(matches!(outlet.step(dead), Step::Look));
-        assert!(matches!(outlet.step(|| sent(8 * LIMIT as u64)), Step::Send(_)));
+    }
+
+    #[test]
+    fn a_call_waits_for_the_rest_of_one_large_packet_at_most() {
+        let mut outlet = large_outlet();
+        let large = packet(1, 0, outlet.limit);
+        (0..9).for_each(|_| outlet.push(&large));
+        assert_eq!(ports(&mut outlet, 2).len(), 2);
+        outlet.push(&packet(2, 0, 100));
+        assert_eq!(ports(&mut outlet, 6), [0, 0, 0, 0, 2, 1]);
     }
 
     #[test]
@@ -259,9 +277,8 @@ mod tests {
     /// Of a link on which each takes longer to leave than it may wait.
     #[tokio::test(start_paused = true)]
     async fn a_large_packet_behind_another_is_not_dropped_for_its_age() {
-        let pieces = Pieces::of(LIMIT);
-        let mtu = usize::from(pieces.mtu());
-        let mut outlet = Outlet::new(Backlog::default(), pieces, mtu, 1);
+        let mut outlet = large_outlet();
+        let mtu = outlet.limit;
         outlet.push(&packet(1, 0, mtu));
         for _ in 0..20 {
             outlet.push(&packet(1, 0, mtu));
@@ -278,7 +295,7 @@ mod tests {
     #[test]
     fn many_small_packets_wait_and_no_more_bytes_than_of_frames() {
         for (bytes, expected) in [(40, 10_240), (1340, 10_240), (1515, 10_233), (8035, 1929)] {
-            let mut outlet = Outlet::new(Backlog::default(), Pieces::of(LIMIT), 8035, 1);
+            let mut outlet = large_outlet();
             (0..10_300).for_each(|_| outlet.push(&packet(1, 0, bytes)));
             assert_eq!(10_300 - outlet.queue.dropped(), expected, "{bytes}");
         }
