@@ -1,4 +1,4 @@
-//! IP packets between TUN devices of two hosts, over all links between them (docs/protocol/tunnel.md).
+//! IP packets between TUN devices of two hosts, over all links between them (docs/protocol/datagrams.md, Tunnels).
 //!
 //! | Module | Holds |
 //! |---|---|

@@ -140,10 +140,21 @@ mod tests {
         fragment[7] = 1;
         let mut udp = syn(4, &options);
         udp[9] = 17;
+        let mut fits = syn(4, &[MSS, 4, 2, 24]);
+        fits[36..38].fill(0xff); // the same sum as 0
+        let mut in_its_addresses = syn(4, &options);
+        in_its_addresses.drain(16..20);
+        in_its_addresses[0] = 0x44; // a header of 16 bytes
+        let cut_off = syn(4, &options)[..42].to_vec();
+        let with_data = [&syn(4, &[NOTHING, NOTHING, MSS, 4])[..], &[0xff; 4]].concat();
         for packet in [
             data,
             fragment,
             udp,
+            fits,
+            in_its_addresses,
+            cut_off,
+            with_data,
             syn(4, &[END, 0, MSS, 4]),
             syn(4, &[9, 0, MSS, 4]),
             vec![0x45],

@@ -23,10 +23,9 @@ const ROUNDS: u64 = 8;
 /// More than that is a link that stands still.
 const LONGEST: Span = Span::from_secs(5);
 
-/// An Ethernet frame.
-const FRAME_BYTES: usize = 1_514;
-/// All that waits: 10 240 frames (RFC 8290 §5.2.1), or as many bytes in larger packets.
-const MOST_BYTES: u64 = 10_240 * FRAME_BYTES as u64;
+/// All that waits: 10 240 packets (RFC 8290 §5.2.1), and no more bytes than so many frames of Ethernet have.
+const MOST_PACKETS: u64 = 10_240;
+const MOST_BYTES: u64 = MOST_PACKETS * 1_514;
 
 /// Packets that wait for one connection.
 pub struct Outlet {
@@ -161,13 +160,14 @@ fn interval(stats: &FlowStats) -> Span {
 
 /// For packets of `limit` bytes at most.
 fn parameters(limit: usize) -> FqCodel {
-    let packets = MOST_BYTES / limit.max(FRAME_BYTES) as u64;
     let codel = Codel {
-        limit: QueueLimit::Packets(packets),
+        limit: QueueLimit::Packets(MOST_PACKETS),
+        mtu_bytes: limit as u64,
         ..FqCodel::default().codel
     };
     FqCodel {
         codel,
+        most_bytes: MOST_BYTES,
         ..FqCodel::default()
     }
 }
@@ -190,6 +190,12 @@ mod tests {
 
     fn outlet() -> Outlet {
         Outlet::new(Backlog::default(), Pieces::of(LIMIT), LIMIT, 1)
+    }
+
+    /// Of packets that go in six messages.
+    fn large_outlet() -> Outlet {
+        let pieces = Pieces::of(LIMIT);
+        Outlet::new(Backlog::default(), pieces, usize::from(pieces.mtu()), 1)
     }
 
     /// A connection that has sent so many bytes, whose round trip is not known.
@@ -225,20 +231,32 @@ mod tests {
 
     /// Where it takes more no queue is fair.
     #[test]
-    fn a_connection_that_sends_nothing_takes_eight_packets() {
-        let mut outlet = outlet();
-        (0..100).for_each(|_| outlet.push(&packet(1, 0, LIMIT)));
-        let dead = || FlowStats {
-            congestion_window_bytes: 1,
-            srtt: Some(BEYOND),
-            ..sent(0)
-        };
-        for _ in 0..8 {
-            assert!(matches!(outlet.step(dead), Step::Send(_)));
-            outlet.on_taken();
+    fn a_connection_that_sends_nothing_takes_eight_messages() {
+        for mut outlet in [outlet(), large_outlet()] {
+            let full = packet(1, 0, outlet.limit);
+            (0..100).for_each(|_| outlet.push(&full));
+            let dead = || FlowStats {
+                congestion_window_bytes: 1,
+                srtt: Some(BEYOND),
+                ..sent(0)
+            };
+            for _ in 0..8 {
+                assert!(matches!(outlet.step(dead), Step::Send(_)));
+                outlet.on_taken();
+            }
+            assert!(matches!(outlet.step(dead), Step::Look));
+            assert!(matches!(outlet.step(|| sent(8 * LIMIT as u64)), Step::Send(_)));
         }
-        assert!(matches!(outlet.step(dead), Step::Look));
-        assert!(matches!(outlet.step(|| sent(8 * LIMIT as u64)), Step::Send(_)));
+    }
+
+    #[test]
+    fn a_call_waits_for_the_rest_of_one_large_packet_at_most() {
+        let mut outlet = large_outlet();
+        let large = packet(1, 0, outlet.limit);
+        (0..9).for_each(|_| outlet.push(&large));
+        assert_eq!(ports(&mut outlet, 2).len(), 2);
+        outlet.push(&packet(2, 0, 100));
+        assert_eq!(ports(&mut outlet, 6), [0, 0, 0, 0, 2, 1]);
     }
 
     #[test]
@@ -299,6 +317,33 @@ mod tests {
             [100, 580, 4_900]
         );
         assert_eq!(interval(&[700]), 5_000, "it stands still");
+    }
+
+    /// Of a link on which each takes longer to leave than it may wait.
+    #[tokio::test(start_paused = true)]
+    async fn a_large_packet_behind_another_is_not_dropped_for_its_age() {
+        let mut outlet = large_outlet();
+        let mtu = outlet.limit;
+        outlet.push(&packet(1, 0, mtu));
+        for _ in 0..20 {
+            outlet.push(&packet(1, 0, mtu));
+            tokio::time::advance(Duration::from_millis(64)).await;
+            for _ in 0..6 {
+                assert!(matches!(outlet.step(|| sent(u64::MAX)), Step::Send(_)));
+                outlet.on_taken();
+            }
+        }
+        assert_eq!(outlet.queue.dropped(), 0);
+    }
+
+    /// Of hosts that send packets of 1340 bytes, which a device of larger ones carries too, a burst of 2000 was cut.
+    #[test]
+    fn many_small_packets_wait_and_no_more_bytes_than_of_frames() {
+        for (bytes, expected) in [(40, 10_240), (1340, 10_240), (1515, 10_233), (8035, 1929)] {
+            let mut outlet = large_outlet();
+            (0..10_300).for_each(|_| outlet.push(&packet(1, 0, bytes)));
+            assert_eq!(10_300 - outlet.queue.dropped(), expected, "{bytes}");
+        }
     }
 
     /// A device whose MTU somebody has raised gives packets of up to 64 KiB: 10 240 of them were 671 MB.

@@ -69,8 +69,9 @@ pub struct Assembly {
 impl Assembly {
     /// A packet, or the first message of one: it says itself how long it is. Returns it once it is whole.
     pub fn begin(&mut self, first: &[u8]) -> Option<BytesMut> {
-        self.packet = BytesMut::from(first);
+        self.packet.clear();
         self.length = length(first)?;
+        self.packet = BytesMut::from(first);
         self.whole()
     }
 
@@ -108,6 +109,7 @@ fn length(packet: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn packet(version: u8, bytes: usize) -> Bytes {
         let mut packet: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
@@ -171,6 +173,62 @@ mod tests {
             "another one begins"
         );
         assert_eq!(assembly.add(&cut[1][1..]), None);
+    }
+
+    /// The most that a header can say: 65 535 bytes behind the 40 of IPv6.
+    const LONGEST: usize = 40 + 65_535;
+
+    #[test]
+    fn headers_that_lie_make_packets_of_what_they_say_at_most() {
+        for (version, says, length) in [(4, 0, 0), (4, 19, 19), (6, 0, 40), (6, 59, 99)] {
+            let mut lies = packet(version, 100).to_vec();
+            let at = if version == 4 { 2 } else { 4 };
+            lies[at..at + 2].copy_from_slice(&u16::to_be_bytes(says));
+            let mut assembly = Assembly::default();
+            assert!(assembly.begin(&lies).is_some(), "{length} of 100 bytes are there");
+            assert_eq!(assembly.add(&[1]), None);
+            assert!(assembly.packet.is_empty());
+        }
+        let mut jumbo = packet(6, 100).to_vec();
+        jumbo[4..6].fill(0xff);
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.begin(&jumbo), None);
+        for _ in 0..(LONGEST - 101) {
+            assert_eq!(assembly.add(&[1]), None);
+        }
+        assert_eq!(assembly.add(&[1]).map(|packet| packet.len()), Some(LONGEST));
+        assert_eq!(assembly.add(&[1]), None, "endless");
+        assert!(assembly.packet.is_empty());
+    }
+
+    #[test]
+    fn what_begins_no_packet_ends_the_one_before() {
+        let cut: Vec<_> = Pieces::of(100).cut(&packet(4, 150)).collect();
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.begin(&cut[0]), None);
+        assert_eq!(assembly.begin(&[0x45; 19]), None);
+        assert_eq!(assembly.add(&cut[1][1..]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_peer_sends_is_bounded(messages in proptest::collection::vec(
+            (any::<bool>(), proptest::collection::vec(any::<u8>(), 0..1500), any::<bool>()),
+            0..80,
+        )) {
+            let mut assembly = Assembly::default();
+            for (begins, mut bytes, is_six) in messages {
+                if let Some(first) = bytes.first_mut() {
+                    *first = if is_six { 0x60 } else { 0x45 };
+                }
+                let whole = if begins { assembly.begin(&bytes) } else { assembly.add(&bytes) };
+                prop_assert!(assembly.packet.len() <= LONGEST);
+                if let Some(whole) = whole {
+                    prop_assert!(whole.len() >= length(&whole).unwrap());
+                    prop_assert!(assembly.packet.is_empty());
+                }
+            }
+        }
     }
 
     #[test]

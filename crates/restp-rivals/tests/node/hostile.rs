@@ -196,6 +196,7 @@ fn no_source_gets_more_than_its_rate() {
         .map(|seen| seen.bytes)
         .sum();
     assert!(sent <= 1_000_000 + 110_000, "{sent}");
+    assert!(net.nodes[1].counters().limited > 0);
     net.run(Duration::from_secs(4), &Shelf::default(), |net| {
         net.is_complete(0, flow)
     });
@@ -237,6 +238,88 @@ fn a_flood_of_invented_interests_is_answered_by_less() {
     }
     assert!(left < came, "{left} for {came}");
     assert_eq!((node.counters().answers, node.counters().unproved), (0, 10_000));
+}
+
+/// An Interest for what nobody publishes.
+fn interest(sequence: u32) -> Header {
+    Header {
+        kind: Kind::Interest(None),
+        flags: 0x80,
+        pointer: Pointer {
+            object: 7,
+            chunk: 0,
+            sequence,
+        },
+    }
+}
+
+/// What a node sends, by the kind of each.
+fn sent(node: &mut Node, most: usize) -> Vec<Kind> {
+    let mut out = Datagram::empty();
+    let next = || {
+        let is_one = node.poll_transmit(Time::ZERO, &mut out);
+        is_one.then(|| Header::parse(&out.to_vec()).expect("a message").0.kind)
+    };
+    std::iter::from_fn(next).take(most).collect()
+}
+
+/// They left first, and so no question did while there was always one more.
+#[test]
+fn a_flood_of_answers_keeps_no_question_from_leaving() {
+    let mut net = Net::new(3);
+    for sequence in 0..10 {
+        inject(&mut net, 2, 0, &interest(sequence), &[7; 40]);
+    }
+    let wanted = published(&content(10_000)).wanted();
+    net.fetch(0, wanted, &[1]);
+    let sent = sent(&mut net.nodes[0], 12);
+    let questions: Vec<_> = (0..sent.len())
+        .filter(|at| matches!(sent[*at], Kind::Request))
+        .collect();
+    assert_eq!((questions, sent.len()), (vec![1], 11));
+}
+
+/// Or who fills the queue pays for what he is not given, and is given less once there is room.
+#[test]
+fn an_answer_for_which_there_is_no_room_is_counted_and_costs_its_asker_nothing() {
+    let mut net = Net::new(2);
+    net.nodes[1] = Node::new(NodeConfig {
+        per_source: Some(Rate::from_bps(80_000_000)),
+        ..NodeConfig::new([1; 16])
+    });
+    inject(&mut net, 0, 1, &interest(0), &[7; 32]);
+    let mut out = Datagram::empty();
+    assert!(net.nodes[1].poll_transmit(net.now, &mut out));
+    let shown = [&[7; 32], &out.body[..]].concat();
+    for sequence in 0..80_000 {
+        inject(&mut net, 0, 1, &interest(sequence), &shown);
+    }
+    let counters = net.nodes[1].counters();
+    assert_eq!(
+        (counters.limited, counters.answers + counters.dropped),
+        (0, 80_000)
+    );
+    assert_eq!(sent(&mut net.nodes[1], 80_000).len() as u64, counters.answers);
+    inject(&mut net, 0, 1, &interest(0), &shown);
+    assert_eq!(net.nodes[1].counters().answers, counters.answers + 1);
+}
+
+/// Nobody has to be anywhere to ask for cookies.
+#[test]
+fn a_flood_from_forged_addresses_leaves_room_to_who_has_shown_his() {
+    let mut net = Net::new(2);
+    inject(&mut net, 0, 1, &interest(0), &[7; 32]);
+    let mut out = Datagram::empty();
+    assert!(net.nodes[1].poll_transmit(net.now, &mut out));
+    let shown = [&[7; 32], &out.body[..]].concat();
+    for sequence in 0..20_000 {
+        inject(&mut net, 0, 1, &interest(sequence), &[7; 32]);
+    }
+    let counters = net.nodes[1].counters();
+    assert_eq!((counters.unproved, counters.answers), (20_001, 0));
+    assert!(counters.dropped > 10_000);
+    inject(&mut net, 0, 1, &interest(0), &shown);
+    assert_eq!(net.nodes[1].counters().answers, 1);
 }
 
 #[test]

@@ -23,6 +23,18 @@ pub struct Written {
     pub ends: bool,
 }
 
+impl Written {
+    /// Nothing.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        Written {
+            queue: SendQueue::new(crate::framing::Framing::Fixed),
+            affinity: PathAffinity::default(),
+            ends: false,
+        }
+    }
+}
+
 impl<P: Path> Multipath<P> {
     /// The peer knows no further paths: its only one goes on by itself, with what was written so far, and `true` where no
     /// more will be.
@@ -142,7 +154,7 @@ impl LaneScheduler {
             return None;
         };
         self.stalled = false;
-        let mut candidates = self.candidates(now, sender, paths, bytes);
+        let candidates = self.candidates(now, sender, paths, bytes);
         let queue = self.queue(now, sender, bytes);
         let chosen = match paths.iter().position(|path| Some(path.address) == wanted) {
             // However slow it is: the application knows what for.
@@ -150,13 +162,10 @@ impl LaneScheduler {
                 .filter(|wanted| wanted.has_room)
                 .map(|wanted| wanted.path),
             None => {
-                let timely = self
-                    .deadline
-                    .map(|deadline| self.timely(deadline, &mut candidates));
-                let chosen = self
-                    .scheduler
-                    .choose(timely.as_deref().unwrap_or(&candidates), &queue);
-                chosen.first().copied()
+                let timely = timely(self.deadline, &candidates);
+                let is_late = |candidate: &&Candidate| !timely.contains(candidate);
+                self.late = (candidates.iter().filter(is_late).map(|late| late.path)).collect();
+                self.scheduler.choose(&timely, &queue).first().copied()
             }
         };
         for (path, candidate) in paths.iter().zip(&candidates) {
@@ -193,23 +202,6 @@ impl LaneScheduler {
         paths.iter().map(candidate).collect()
     }
 
-    /// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
-    /// another one; where there is none, the same of what is not lost. The others are no candidates: a scheduler may wait for one.
-    fn timely(&mut self, deadline: Duration, candidates: &mut [Candidate]) -> SmallVec<[Candidate; 8]> {
-        for halves in [3, 1] {
-            let is_timely = |candidate: &Candidate| candidate.smoothed_rtt.scaled(halves, 2) <= deadline;
-            let timely: SmallVec<_> = candidates.iter().copied().filter(is_timely).collect();
-            if !timely.is_empty() {
-                for candidate in candidates.iter_mut().filter(|candidate| !is_timely(candidate)) {
-                    candidate.has_room = false;
-                    self.late.push(candidate.path);
-                }
-                return timely;
-            }
-        }
-        candidates.iter().copied().collect()
-    }
-
     /// Ordinals of the paths that the last choice left out because a retransmission by them would be too late.
     pub fn take_late(&mut self) -> SmallVec<[usize; 8]> {
         std::mem::take(&mut self.late)
@@ -228,5 +220,60 @@ impl LaneScheduler {
             stalls: self.stalls,
             now,
         }
+    }
+}
+
+/// By a path on which no retransmission would be in time, a round trip and a half after what is lost, nothing leaves while there is
+/// another one; where there is none, the same of what is not lost. The others are no candidates: a scheduler may wait for one.
+fn timely(deadline: Option<Duration>, candidates: &[Candidate]) -> SmallVec<[Candidate; 8]> {
+    let within = |halves| {
+        let is_timely = move |candidate: &&Candidate| {
+            deadline.is_none_or(|deadline| candidate.smoothed_rtt.scaled(halves, 2) <= deadline)
+        };
+        let timely: SmallVec<_> = candidates.iter().filter(is_timely).copied().collect();
+        (!timely.is_empty()).then_some(timely)
+    };
+    within(3)
+        .or_else(|| within(1))
+        .unwrap_or_else(|| candidates.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_leaves_where_a_retransmission_is_in_time_else_where_it_is_itself() {
+        for (rtts, expected) in [
+            (&[133, 134][..], &[0][..]),
+            (&[134, 133], &[1]),
+            (&[1, 133, 10_000], &[0, 1]),
+            (&[134, 400], &[0, 1]),
+            (&[134, 401, 402], &[0]),
+            (&[401, 402], &[0, 1]),
+            (&[500], &[0]),
+            (&[], &[]),
+        ] {
+            let candidates: Vec<_> = (0..rtts.len())
+                .map(|path| crate::scheduling::candidate(path, rtts[path], true))
+                .collect();
+            let paths = |deadline| -> Vec<_> {
+                let timely = timely(deadline, &candidates);
+                timely.iter().map(|candidate| candidate.path).collect()
+            };
+            assert_eq!(paths(Some(Duration::from_millis(200))), expected, "{rtts:?}");
+            assert_eq!(paths(None).len(), rtts.len());
+        }
+    }
+
+    #[test]
+    fn a_round_trip_without_end_is_late_and_no_overflow() {
+        let endless = Candidate {
+            smoothed_rtt: Duration::from_nanos(u64::MAX),
+            ..crate::scheduling::candidate(0, 0, true)
+        };
+        let both = [endless, crate::scheduling::candidate(1, 300, true)];
+        let timely = timely(Some(Duration::from_millis(200)), &both);
+        assert_eq!(timely.iter().map(|late| late.path).collect::<Vec<_>>(), [1]);
     }
 }

@@ -128,7 +128,7 @@ impl Weights {
 
 /// A path for tests.
 #[cfg(test)]
-fn candidate(path: usize, smoothed_rtt: u64, has_room: bool) -> Candidate {
+pub(crate) fn candidate(path: usize, smoothed_rtt: u64, has_room: bool) -> Candidate {
     let rtt = Duration::from_millis(smoothed_rtt);
     Candidate {
         path,

@@ -68,6 +68,7 @@ impl FqCodel {
             )?,
             quantum: self.quantum.unwrap_or(default.quantum),
             queues: self.queues.unwrap_or(default.queues),
+            ..default
         })
     }
 }
@@ -83,6 +84,7 @@ fn codel(
         target: given(target, time, default.target)?,
         interval: given(interval, time, default.interval)?,
         ecn: ecn.unwrap_or(default.ecn),
+        ..default
     })
 }
 

@@ -214,6 +214,7 @@ fn every_queue_discipline_can_be_written() {
         target: Duration::from_millis(10),
         interval: Duration::from_millis(200),
         ecn: false,
+        ..Codel::default()
     };
     let times = "limit = \"bdp\", target = \"10 ms\", interval = \"200 ms\", ecn = false";
     assert_eq!(queue(&format!("codel = {{ {times} }}")), Queue::Codel(codel));
@@ -222,7 +223,8 @@ fn every_queue_discipline_can_be_written() {
         Queue::FqCodel(FqCodel {
             codel,
             quantum: 300,
-            queues: 16
+            queues: 16,
+            ..FqCodel::default()
         })
     );
 }

@@ -7,9 +7,6 @@ use crate::spec::SpecError;
 use restp_base::machine::Ecn;
 use restp_base::time::{Duration, Time};
 
-/// A queue that holds at most this much behind the packet that leaves is no standing queue (RFC 8289 §4.2: one MTU).
-const MTU_BYTES: u64 = 1500;
-
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Codel {
@@ -22,6 +19,9 @@ pub struct Codel {
     pub interval: Duration,
     /// Mark packets that can be marked, in the place of dropping them (RFC 8289 §3.1). On.
     pub ecn: bool,
+    /// Bytes of the largest packet. A queue that holds no more behind the one that leaves is no standing queue, however slow the link is
+    /// (RFC 8289 §4.2). 1500: of Ethernet.
+    pub mtu_bytes: u64,
 }
 
 impl Default for Codel {
@@ -31,6 +31,7 @@ impl Default for Codel {
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
             ecn: true,
+            mtu_bytes: 1500,
         }
     }
 }
@@ -144,7 +145,7 @@ impl Control {
             self.first_above = None;
             return None;
         };
-        if now.since(packet.since) < parameters.target || queue.bytes() <= MTU_BYTES {
+        if now.since(packet.since) < parameters.target || queue.bytes() <= parameters.mtu_bytes {
             self.first_above = None;
             return Some((packet, false));
         }

@@ -189,6 +189,51 @@ mod tests {
         assert_eq!((left.len(), queue.dropped()), (10, 1));
     }
 
+    /// Many small packets fit where few large ones do.
+    #[test]
+    fn neither_many_nor_large_packets_are_more_than_the_limits() {
+        let mut parameters = FqCodel {
+            most_bytes: 9000,
+            ..FqCodel::default()
+        };
+        parameters.codel.limit = QueueLimit::Packets(20);
+        for (bytes, expected) in [(1, 20), (450, 20), (451, 19), (3000, 3), (9000, 1), (9001, 0)] {
+            let mut queue = FairQueue::new(&parameters, 1).expect("sound");
+            let parcel = Parcel {
+                bytes,
+                ..parcel(1, Ecn::NotEct)
+            };
+            (0..30).for_each(|_| queue.push(at(0), parcel, ()));
+            assert_eq!(queue.packets.len(), expected, "{bytes}");
+            assert_eq!(
+                queue.process.held(),
+                (expected as u64, expected as u64 * u64::from(bytes))
+            );
+        }
+    }
+
+    /// Each takes longer to leave than CoDel lets one wait.
+    #[test]
+    fn one_large_packet_behind_another_is_no_standing_queue() {
+        let dropped = |mtu_bytes, waiting| {
+            let mut parameters = FqCodel::default();
+            parameters.codel.mtu_bytes = mtu_bytes;
+            let mut queue = FairQueue::new(&parameters, 1).expect("sound");
+            let large = Parcel {
+                bytes: 8035,
+                ..parcel(1, Ecn::NotEct)
+            };
+            (0..waiting).for_each(|_| queue.push(at(0), large, ()));
+            for turn in 1..20 {
+                queue.push(at(64 * (turn - 1)), large, ());
+                assert!(queue.pop(at(64 * turn)).is_some());
+            }
+            queue.dropped()
+        };
+        assert_eq!(dropped(8035, 1), 0);
+        assert!(dropped(8034, 1) > 0 && dropped(8035, 2) > 0);
+    }
+
     #[test]
     fn another_seed_lets_other_flows_share_a_queue() {
         let parameters = FqCodel {

@@ -21,6 +21,8 @@ pub struct FqCodel {
     pub quantum: u32,
     /// Queues over which the flows are spread. 1024 (RFC 8290 §5.2.5).
     pub queues: u32,
+    /// All of them hold no more bytes, however few packets those are. Without end: a link is given its limit.
+    pub most_bytes: u64,
 }
 
 impl Default for FqCodel {
@@ -32,6 +34,7 @@ impl Default for FqCodel {
             },
             quantum: 1514,
             queues: 1024,
+            most_bytes: u64::MAX,
         }
     }
 }
@@ -113,10 +116,14 @@ impl Process {
         queue.packets.push(packet);
         self.packets += 1;
         self.bytes += u64::from(packet.bytes);
-        let limit = self.parameters.codel.limit;
-        while self.packets > 0 && !limit.admits(self.packets - 1, self.bytes, 0) {
+        while self.packets > 0 && self.is_too_full() {
             dropped.extend(self.drop_from_the_fattest());
         }
+    }
+
+    fn is_too_full(&self) -> bool {
+        let limit = self.parameters.codel.limit;
+        self.bytes > self.parameters.most_bytes || !limit.admits(self.packets - 1, self.bytes, 0)
     }
 
     /// RFC 8290 §4.2.

@@ -35,7 +35,7 @@ use super::parameters::ItpParameters;
 use super::wire::{Header, Kind, Pointer, Refusal, flags};
 use bytes::Bytes;
 use guard::Guard;
-use outbox::Outbox;
+use outbox::{Asker, Outbox};
 use relay::Relay;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Earliest, Event, Input, Machine, PathAddress, Wakeup};
@@ -70,7 +70,7 @@ pub struct NodeCounters {
     pub unproved: u64,
     /// Questions that were not answered, because their source had taken enough.
     pub limited: u64,
-    /// Datagrams dropped because they were malformed, for nobody, or broke a rule.
+    /// Datagrams dropped because they were malformed, for nobody, or broke a rule, and answers for which there was no room.
     pub dropped: u64,
 }
 
@@ -83,6 +83,8 @@ pub struct Node {
     fetches: BTreeMap<FlowId, Retrieval>,
     relay: Option<Relay>,
     outbox: Outbox,
+    /// The last datagram that left was an answer: the next is a question, if there is one.
+    has_answered: bool,
     events: VecDeque<Event>,
     opened: u64,
     numbers: u64,
@@ -118,6 +120,7 @@ impl Node {
             fetches: BTreeMap::new(),
             relay: None,
             outbox: Outbox::default(),
+            has_answered: false,
             events: VecDeque::new(),
             opened: 0,
             numbers: 0,
@@ -252,16 +255,19 @@ impl Node {
         let published = self.published.get(&wanted.object());
         if let Some(object) = published.filter(|object| object.wanted() == wanted) {
             let answer = manifest_message(path, header.pointer, object.body());
-            return self.push(now, answer);
+            self.push(now, answer);
+            return Some(());
         }
         let number = self.number();
         match &mut self.relay {
-            Some(relay) => match relay.on_request(now, path, header, wanted, number) {
-                Some(answer) => self.push(now, answer),
-                None => Some(()),
-            },
+            Some(relay) => {
+                if let Some(answer) = relay.on_request(now, path, header, wanted, number) {
+                    self.push(now, answer);
+                }
+            }
             None => self.refuse(now, path, header, Refusal::NoNexus),
         }
+        Some(())
     }
 
     fn on_interest(&mut self, now: Time, path: PathAddress, header: &Header, payload: &[u8]) -> Option<()> {
@@ -270,25 +276,28 @@ impl Node {
             return Some(());
         }
         if let Some(object) = self.published.get_mut(&header.pointer.object) {
-            return match object.answer(header.pointer, header.flags) {
+            match object.answer(header.pointer, header.flags) {
                 Ok((flags, payload)) => {
                     let header = Header {
                         kind: Kind::Data,
                         flags,
                         pointer: header.pointer,
                     };
-                    self.push(now, message::datagram(path, &header, payload))
+                    self.push(now, message::datagram(path, &header, payload));
                 }
                 Err(code) => self.refuse(now, path, header, code),
-            };
+            }
+            return Some(());
         }
         match &mut self.relay {
-            Some(relay) => match relay.on_interest(now, path, header, digest) {
-                Some(answer) => self.push(now, answer),
-                None => Some(()),
-            },
+            Some(relay) => {
+                if let Some(answer) = relay.on_interest(now, path, header, digest) {
+                    self.push(now, answer);
+                }
+            }
             None => self.refuse(now, path, header, Refusal::NoNexus),
         }
+        Some(())
     }
 
     /// Does somebody receive where this comes from? If that is not known, a cookie goes there, which is shorter than what came.
@@ -303,31 +312,36 @@ impl Node {
             return true;
         }
         self.counters.unproved += 1;
+        if !self.outbox.has_room(Asker::Unproved) {
+            self.counters.dropped += 1;
+            return false;
+        }
         let cookie = Bytes::copy_from_slice(&self.guard.cookie(now, path.remote));
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
-        self.outbox.push(message::datagram(path, &refusal, cookie));
+        self.outbox
+            .push(message::datagram(path, &refusal, cookie), Asker::Unproved);
         false
     }
 
-    fn refuse(&mut self, now: Time, path: PathAddress, header: &Header, code: Refusal) -> Option<()> {
+    fn refuse(&mut self, now: Time, path: PathAddress, header: &Header, code: Refusal) {
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, code);
-        self.push(now, message::datagram(path, &refusal, Bytes::new()))
+        self.push(now, message::datagram(path, &refusal, Bytes::new()));
     }
 
-    /// An answer to somebody who has proved where he is.
-    fn push(&mut self, now: Time, answer: Datagram) -> Option<()> {
+    /// An answer to somebody who has proved where he is. What does not leave takes nothing of what he may have.
+    fn push(&mut self, now: Time, answer: Datagram) {
+        if !self.outbox.has_room(Asker::Proved) {
+            self.counters.dropped += 1;
+            return;
+        }
         let bytes = message::answer_bytes(answer.body.len());
         if !self.guard.admits(now, answer.path.remote, bytes) {
             self.counters.limited += 1;
-            return Some(());
-        }
-        let body = answer.body.len() as u64;
-        if !self.outbox.push(answer) {
-            return None;
+            return;
         }
         self.counters.answers += 1;
-        self.counters.answered_bytes += body;
-        Some(())
+        self.counters.answered_bytes += answer.body.len() as u64;
+        self.outbox.push(answer, Asker::Proved);
     }
 
     fn on_answer(&mut self, now: Time, path: PathAddress, header: &Header, payload: Bytes) -> Option<()> {
@@ -358,6 +372,16 @@ impl Node {
             self.push(now, answer);
         }
         Some(())
+    }
+
+    /// The next question of a fetch or of the cache.
+    fn ask(&mut self, now: Time) -> Option<Datagram> {
+        let asked = self.fetches.iter_mut().find_map(|(id, fetch)| {
+            let next = fetch.poll(now);
+            Self::tell(&mut self.events, *id, fetch); // what was there from before may be all
+            next
+        });
+        asked.or_else(|| self.relay.as_mut()?.poll(now))
     }
 
     /// Says once that there is something, and once that nobody is left.
@@ -398,14 +422,14 @@ impl Machine for Node {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
-        let next = self.outbox.pop().or_else(|| {
-            let asked = self.fetches.iter_mut().find_map(|(id, fetch)| {
-                let next = fetch.poll(now);
-                Self::tell(&mut self.events, *id, fetch); // what was there from before may be all
-                next
-            });
-            asked.or_else(|| self.relay.as_mut()?.poll(now))
+        let asks_first = std::mem::take(&mut self.has_answered);
+        let question = if asks_first { self.ask(now) } else { None };
+        let next = question.or_else(|| {
+            let answer = self.outbox.pop();
+            self.has_answered = answer.is_some();
+            answer
         });
+        let next = next.or_else(|| if asks_first { None } else { self.ask(now) });
         let found = next.is_some();
         if let Some(next) = next {
             *out = next;

@@ -7,28 +7,44 @@ use std::collections::VecDeque;
 /// So many, and so many bytes: large chunks fill the second before the first.
 const MOST: usize = 16_384;
 const MOST_BYTES: u64 = 32 << 20;
+/// Of them cookies for who has shown nothing: a flood from forged addresses leaves room to who has.
+const MOST_UNPROVED: usize = MOST / 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    waiting: VecDeque<Datagram>,
+    waiting: VecDeque<(Datagram, Asker)>,
     bytes: u64,
+    unproved: usize,
+}
+
+/// Who an answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// He has shown that he receives.
+    Proved,
+    /// He has not.
+    Unproved,
 }
 
 impl Outbox {
-    /// False: there is no room for it.
-    pub fn push(&mut self, answer: Datagram) -> bool {
-        let has_room = self.waiting.len() < MOST && self.bytes < MOST_BYTES;
-        if has_room {
-            self.bytes += answer_bytes(answer.body.len());
-            self.waiting.push_back(answer);
-        }
-        has_room
+    /// Is there room for an answer?
+    pub fn has_room(&self, asker: Asker) -> bool {
+        let is_within_share = asker == Asker::Proved || self.unproved < MOST_UNPROVED;
+        is_within_share && self.waiting.len() < MOST && self.bytes < MOST_BYTES
+    }
+
+    /// Takes an answer for which there is room.
+    pub fn push(&mut self, answer: Datagram, asker: Asker) {
+        self.bytes += answer_bytes(answer.body.len());
+        self.unproved += usize::from(asker == Asker::Unproved);
+        self.waiting.push_back((answer, asker));
     }
 
     /// The one that has waited longest.
     pub fn pop(&mut self) -> Option<Datagram> {
-        let first = self.waiting.pop_front()?;
+        let (first, asker) = self.waiting.pop_front()?;
         self.bytes -= answer_bytes(first.body.len());
+        self.unproved -= usize::from(asker == Asker::Unproved);
         Some(first)
     }
 }
@@ -45,11 +61,23 @@ mod tests {
         }
     }
 
+    /// How many of so many answers are taken.
+    fn taken(outbox: &mut Outbox, bytes: usize, asker: Asker) -> usize {
+        let push = |_: &u32| {
+            let has_room = outbox.has_room(asker);
+            if has_room {
+                outbox.push(answer(bytes), asker);
+            }
+            has_room
+        };
+        (0..20_000).take_while(push).count()
+    }
+
     #[test]
     fn neither_many_nor_large_answers_take_all_memory() {
         for bytes in [0, 1_384, 64_000] {
             let mut outbox = Outbox::default();
-            let taken = (0..20_000).take_while(|_| outbox.push(answer(bytes))).count();
+            let taken = taken(&mut outbox, bytes, Asker::Proved);
             assert!(
                 taken <= MOST && taken * bytes <= (MOST_BYTES as usize) + bytes,
                 "{bytes}"
@@ -59,11 +87,25 @@ mod tests {
                 "{bytes}"
             );
             assert!(
-                outbox.pop().is_some() && outbox.push(answer(bytes)),
+                outbox.pop().is_some() && outbox.has_room(Asker::Proved),
                 "one has left"
             );
             while outbox.pop().is_some() {}
             assert_eq!(outbox.bytes, 0);
         }
+    }
+
+    #[test]
+    fn who_has_shown_nothing_leaves_room_to_who_has() {
+        let mut outbox = Outbox::default();
+        assert_eq!(taken(&mut outbox, 8, Asker::Unproved), MOST / 2);
+        assert_eq!(taken(&mut outbox, 8, Asker::Proved), MOST / 2);
+        assert!(outbox.pop().is_some());
+        assert!(outbox.has_room(Asker::Unproved) && outbox.has_room(Asker::Proved));
+        while outbox.pop().is_some() {}
+        assert_eq!(taken(&mut outbox, 8, Asker::Proved), MOST, "those are not his");
+        assert!(!outbox.has_room(Asker::Unproved));
+        (0..MOST).for_each(|_| assert!(outbox.pop().is_some()));
+        assert_eq!(taken(&mut outbox, 8, Asker::Unproved), MOST / 2, "all have left");
     }
 }

@@ -33,3 +33,41 @@ impl Unused {
         is_over
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REMEMBERED: Duration = Duration::from_secs(10);
+
+    fn unused(path: &mut Unused, rounds: u32) {
+        (0..rounds).for_each(|_| path.on_round(true));
+    }
+
+    #[test]
+    fn ten_rounds_in_a_row_are_a_while_that_the_next_use_ends() {
+        let mut path = Unused::default();
+        let end = Time::ZERO + REMEMBERED;
+        unused(&mut path, CLEAR_ROUNDS - 1);
+        path.on_round(false);
+        unused(&mut path, CLEAR_ROUNDS - 1);
+        assert!(!path.is_over(Time::ZERO, REMEMBERED));
+        unused(&mut path, CLEAR_ROUNDS);
+        assert!(path.is_over(Time::ZERO, REMEMBERED));
+        assert!(!path.is_over(end, REMEMBERED), "it was the same while");
+    }
+
+    /// Who would ask and was refused has not asked.
+    #[test]
+    fn an_answer_is_remembered_since_it_was_asked_for() {
+        let mut path = Unused::default();
+        let begin = Time::ZERO + Duration::from_secs(1);
+        let mut asks = |at| {
+            unused(&mut path, CLEAR_ROUNDS);
+            path.is_over(at, REMEMBERED)
+        };
+        let just = Duration::from_nanos(1);
+        let end = begin + REMEMBERED;
+        assert_eq!([begin, end - just, end].map(&mut asks), [true, false, true]);
+    }
+}

@@ -155,14 +155,14 @@ fn dense(carriers: &[Carrier], window: u16, every: u16) -> (f64, Plan) {
     (missing, Plan { every, reach })
 }
 
-/// Share of the segments that stay missing where each has so many `repairs` in its window.
-fn missing(carriers: &[Carrier], window: u16, every: u16, repairs: u16) -> f64 {
+/// Packets of a window by each path: its segments, and those of so many `repairs` that it takes. Paths that carried least take them, as
+/// equally as may be.
+fn packets(carriers: &[Carrier], window: u16, repairs: u16) -> Vec<u16> {
     let least = carriers.iter().map(|carrier| carrier.share).fold(1.0, f64::min);
     let takes = |carrier: &Carrier| (carrier.share - least) * f64::from(window) < 1.0;
     let taking = carriers.iter().filter(|carrier| takes(carrier)).count() as u16;
     let mut left = repairs;
-    let mut packets = Vec::with_capacity(carriers.len());
-    for carrier in carriers {
+    let packets_of = |carrier: &Carrier| {
         let segments = (carrier.share * f64::from(window) + 0.5) as u16;
         let encoded = if takes(carrier) {
             left.min(repairs.div_ceil(taking))
@@ -170,8 +170,14 @@ fn missing(carriers: &[Carrier], window: u16, every: u16, repairs: u16) -> f64 {
             0
         };
         left -= encoded;
-        packets.push(segments + encoded);
-    }
+        segments + encoded
+    };
+    carriers.iter().map(packets_of).collect()
+}
+
+/// Share of the segments that stay missing where each has so many `repairs` in its window.
+fn missing(carriers: &[Carrier], window: u16, every: u16, repairs: u16) -> f64 {
+    let packets = packets(carriers, window, repairs);
     let missing = |lost: usize| {
         let groups = carriers
             .iter()
@@ -346,6 +352,88 @@ mod tests {
         };
         assert_eq!(apart.window(), Some(3));
         assert_eq!(plan(&apart).map(|plan| plan.every), Some(2));
+    }
+
+    #[test]
+    fn encoded_packets_leave_by_the_paths_that_carried_least() {
+        for (shares, window, repairs, expected) in [
+            (&[1.0][..], 4, 2, &[6][..]),
+            (&[0.5, 0.5], 4, 0, &[2, 2]),
+            (&[0.5, 0.5], 4, 1, &[3, 2]),
+            (&[0.5, 0.5], 4, 3, &[4, 3]),
+            (&[0.5, 0.5], 3, 1, &[3, 2]), // one and a half of each
+            (&[1.0, 0.0], 3, 2, &[3, 2]),
+            (&[0.6, 0.4], 4, 2, &[3, 3]), // 0.8 segments more are as good as none
+            (&[0.6, 0.4], 6, 2, &[4, 4]),
+            (&[0.3, 0.3, 0.4], 3, 4, &[3, 3, 1]),
+            (&[0.5, 0.5], 256, 256, &[256, 256]),
+            (&[0.0, 0.0], 4, 3, &[2, 1]),
+        ] {
+            let carriers: Vec<_> = shares
+                .iter()
+                .map(|share| {
+                    Carrier::new(&PathConditions {
+                        share: *share,
+                        ..PATH
+                    })
+                })
+                .collect();
+            assert_eq!(
+                packets(&carriers, window, repairs),
+                expected,
+                "{shares:?} {window} {repairs}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_for_thirty_two_segments_is_the_sparsest() {
+        let rare = Conditions {
+            interval: Duration::from_millis(1),
+            deadline: Some(ms(300)),
+            ..VOICE
+        };
+        let plan = over(losing(0.000_6, 1.0), rare);
+        assert_eq!(plan.map(|plan| (plan.every, plan.reach.count)), Some((32, 176)));
+    }
+
+    #[test]
+    fn numbers_without_sense_do_no_harm() {
+        let endless = Duration::from_nanos(u64::MAX);
+        for (interval, deadline, rtt) in [
+            (Duration::ZERO, ms(200), ms(250)),
+            (Duration::ZERO, endless, endless),
+            (endless, endless, endless),
+            (endless, Duration::from_nanos(2), Duration::from_nanos(3)),
+            (ms(20), endless, Duration::ZERO),
+            (ms(20), Duration::ZERO, ms(250)),
+        ] {
+            for most_percent in [0, 20, u32::MAX] {
+                let conditions = Conditions {
+                    retransmits: false,
+                    interval,
+                    deadline: Some(deadline),
+                    most_percent,
+                    ..VOICE
+                };
+                for (loss, burst) in [(0.01, 0.0), (1.0, f64::MAX), (f64::NAN, f64::NAN)] {
+                    let path = PathConditions {
+                        rtt,
+                        ..losing(loss, burst)
+                    };
+                    for plan in [
+                        over(path, conditions),
+                        plan(&Conditions {
+                            paths: &[],
+                            ..conditions
+                        }),
+                    ] {
+                        let count = plan.map_or(1, |plan| plan.reach.count);
+                        assert!((1..=Combination::MOST.into()).contains(&count));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

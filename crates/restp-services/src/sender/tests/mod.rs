@@ -10,6 +10,7 @@ mod lanes;
 mod messages;
 mod outage;
 mod probes;
+mod scheduled;
 mod set_up;
 mod shared;
 mod tail;

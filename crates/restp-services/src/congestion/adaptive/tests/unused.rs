@@ -17,8 +17,10 @@ fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
     assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
     assert_eq!(life.control.pacing(), pace, "nobody asks");
     life.sends = None;
+    life.control.doubt.begin(window);
     life.round();
     assert_eq!(life.control.window, 2 * window);
+    assert!(!life.control.doubt.is_testing(), "what is sent has changed");
     (0..10).for_each(|_| life.round());
     assert_eq!(life.control.mode, Mode::Alone);
     assert!(life.control.window >= HOLDS);
@@ -102,6 +104,20 @@ fn where_something_waits_or_the_path_is_used_up_it_is_known() {
         life.round();
         assert_ne!(life.control.mode, Mode::Startup, "{sends:?}");
     }
+}
+
+#[test]
+fn rounds_in_which_something_waited_are_no_part_of_a_while() {
+    let mut life = Life::alone();
+    life.sends = Some(HOLDS / 5);
+    for others in [0, HOLDS, 0] {
+        life.others = others;
+        (0..5).for_each(|_| life.round());
+        assert_eq!(life.control.mode, Mode::Alone);
+    }
+    (life.sends, life.control.window) = (None, HOLDS / 5);
+    life.round();
+    assert!(life.control.window < HOLDS / 5 * 2);
 }
 
 /// A neighbour that shows himself in between decides.
