@@ -429,7 +429,7 @@ mod tests {
                         }),
                     ] {
                         let count = plan.map_or(1, |plan| plan.reach.count);
-                        assert!((1..=Combination::MOST.into()).contains(&count));
+                        assert!((1..=Combination::MOST).contains(&count));
                     }
                 }
             }
