@@ -7,6 +7,7 @@
 //! | `message` | what travels in plain UDP datagrams |
 //! | `guard` | cookies that prove addresses; rates of sources |
 //! | `shelf` | what is published |
+//! | `waiting` | who waits until a disk has read something |
 //! | `retrieval`, `origin` | one object that is fetched, and each of its sources |
 //! | `relay`, `upstream`, `fair` | a cache: one question above for all who wait below, and no consumer before the others |
 //!
@@ -21,6 +22,7 @@ mod relay;
 mod retrieval;
 mod shelf;
 mod upstream;
+mod waiting;
 
 pub use super::holding::Item;
 pub use message::{FIRST_BYTES, Wanted};
@@ -30,7 +32,7 @@ pub use retrieval::Keep;
 pub use shelf::{Published, RootError, Source};
 pub use upstream::UpstreamReport;
 
-use super::manifest::Core;
+use super::manifest::{Core, Digest};
 use super::parameters::ItpParameters;
 use super::wire::{Header, Kind, Pointer, Refusal, flags};
 use bytes::Bytes;
@@ -44,6 +46,9 @@ use restp_base::units::Rate;
 use restp_services::recovery::Overtaking;
 use retrieval::Retrieval;
 use std::collections::{BTreeMap, VecDeque};
+use std::task::{Poll, ready};
+use upstream::Question;
+use waiting::{Asked, Waiting, What};
 
 /// Objects that are fetched at once.
 const MOST_FETCHES: usize = 1024;
@@ -82,6 +87,7 @@ pub struct Node {
     published: BTreeMap<u64, Published>,
     fetches: BTreeMap<FlowId, Retrieval>,
     relay: Option<Relay>,
+    waiting: Waiting,
     outbox: Outbox,
     events: VecDeque<Event>,
     opened: u64,
@@ -117,6 +123,7 @@ impl Node {
             published: BTreeMap::new(),
             fetches: BTreeMap::new(),
             relay: None,
+            waiting: Waiting::new(),
             outbox: Outbox::default(),
             events: VecDeque::new(),
             opened: 0,
@@ -249,19 +256,7 @@ impl Node {
         if !self.is_proved(now, path, header, cookie) {
             return Some(());
         }
-        let published = self.published.get(&wanted.object());
-        if let Some(object) = published.filter(|object| object.wanted() == wanted) {
-            let answer = manifest_message(path, header.pointer, object.body());
-            return self.push(now, answer);
-        }
-        let number = self.number();
-        match &mut self.relay {
-            Some(relay) => match relay.on_request(now, path, header, wanted, number) {
-                Some(answer) => self.push(now, answer),
-                None => Some(()),
-            },
-            None => self.refuse(now, path, header, Refusal::NoNexus),
-        }
+        self.ask(now, path, header, What::Root(wanted))
     }
 
     fn on_interest(&mut self, now: Time, path: PathAddress, header: &Header, payload: &[u8]) -> Option<()> {
@@ -269,25 +264,126 @@ impl Node {
         if !self.is_proved(now, path, header, cookie) {
             return Some(());
         }
+        self.ask(now, path, header, What::Item(Question::of(header, digest)))
+    }
+
+    /// What somebody who has proved where he is asks for leaves now, or when a disk has it.
+    fn ask(&mut self, now: Time, path: PathAddress, header: &Header, what: What) -> Option<()> {
+        match self.answer(now, path, header, &what) {
+            Poll::Ready(answer) => answer.map_or(Some(()), |answer| self.push(now, answer)),
+            Poll::Pending => {
+                // Of the header nothing else is needed, and a snapshot may be long.
+                let header = Header {
+                    kind: Kind::Interest(None),
+                    ..*header
+                };
+                let busy = refusal(path, &header, Refusal::Busy);
+                let asked = Asked {
+                    at: now,
+                    path,
+                    header,
+                    what,
+                };
+                match self.waiting.push(self.disk_of(&what), asked) {
+                    true => Some(()),
+                    false => self.push(now, busy),
+                }
+            }
+        }
+    }
+
+    /// Whose disk has it.
+    fn disk_of(&self, what: &What) -> waiting::Disk {
+        match what {
+            What::Root(_) => None,
+            What::Item(question) => {
+                Some(question.object).filter(|object| self.published.contains_key(object))
+            }
+        }
+    }
+
+    /// What answers a question at once. Pending: a disk has to be waited for.
+    fn answer(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        header: &Header,
+        what: &What,
+    ) -> Poll<Option<Datagram>> {
+        match *what {
+            What::Root(wanted) => self.answer_request(now, path, header, wanted),
+            What::Item(question) => self.answer_interest(now, path, header, question.digest),
+        }
+    }
+
+    fn answer_request(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        header: &Header,
+        wanted: Wanted,
+    ) -> Poll<Option<Datagram>> {
+        let published = self.published.get(&wanted.object());
+        if let Some(object) = published.filter(|object| object.wanted() == wanted) {
+            return Poll::Ready(Some(manifest_message(path, header.pointer, object.body())));
+        }
+        let number = self.number();
+        match &mut self.relay {
+            Some(relay) => relay.on_request(now, path, header, wanted, number),
+            None => Poll::Ready(Some(refusal(path, header, Refusal::NoNexus))),
+        }
+    }
+
+    fn answer_interest(
+        &mut self,
+        now: Time,
+        path: PathAddress,
+        header: &Header,
+        digest: Digest,
+    ) -> Poll<Option<Datagram>> {
         if let Some(object) = self.published.get_mut(&header.pointer.object) {
-            return match object.answer(header.pointer, header.flags) {
+            return Poll::Ready(Some(match ready!(object.answer(header.pointer, header.flags)) {
                 Ok((flags, payload)) => {
                     let header = Header {
                         kind: Kind::Data,
                         flags,
                         pointer: header.pointer,
                     };
-                    self.push(now, message::datagram(path, &header, payload))
+                    message::datagram(path, &header, payload)
                 }
-                Err(code) => self.refuse(now, path, header, code),
-            };
+                Err(code) => refusal(path, header, code),
+            }));
         }
         match &mut self.relay {
-            Some(relay) => match relay.on_interest(now, path, header, digest) {
-                Some(answer) => self.push(now, answer),
-                None => Some(()),
-            },
-            None => self.refuse(now, path, header, Refusal::NoNexus),
+            Some(relay) => relay.on_interest(now, path, header, digest),
+            None => Poll::Ready(Some(refusal(path, header, Refusal::NoNexus))),
+        }
+    }
+
+    /// How many wait for a disk.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A disk may have read something: who waits for it asks again.
+    pub fn on_disk(&mut self, now: Time) {
+        for disk in self.waiting.disks() {
+            while let Some(Asked {
+                path, header, what, ..
+            }) = self.waiting.first(disk, now)
+            {
+                let Poll::Ready(answer) = self.answer(now, path, &header, &what) else {
+                    break;
+                };
+                let others = self.waiting.take(disk).into_iter().skip(1);
+                answer.map(|answer| self.push(now, answer));
+                for Asked {
+                    path, header, what, ..
+                } in others
+                {
+                    self.ask(now, path, &header, what);
+                }
+            }
         }
     }
 
@@ -307,11 +403,6 @@ impl Node {
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
         self.outbox.push(message::datagram(path, &refusal, cookie));
         false
-    }
-
-    fn refuse(&mut self, now: Time, path: PathAddress, header: &Header, code: Refusal) -> Option<()> {
-        let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, code);
-        self.push(now, message::datagram(path, &refusal, Bytes::new()))
     }
 
     /// An answer to somebody who has proved where he is.
@@ -369,6 +460,12 @@ impl Node {
             events.push_back(Event::Closed(id, CloseReason::Refused));
         }
     }
+}
+
+/// A refusal for who asked with this header.
+fn refusal(path: PathAddress, header: &Header, code: Refusal) -> Datagram {
+    let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, code);
+    message::datagram(path, &refusal, Bytes::new())
 }
 
 /// A root for who asked for it with `pointer`.

@@ -7,13 +7,16 @@ use crate::itp::trust::{PublisherKey, Signature};
 use crate::itp::wire::{Pointer, Refusal, flags};
 use bytes::Bytes;
 use std::fmt;
+use std::task::{Poll, ready};
 
-/// Where the bytes of an object are.
+/// Where the bytes of an object are. `Pending`: they are being read, and are asked for again at the next [`Node::on_disk`].
+///
+/// [`Node::on_disk`]: super::Node::on_disk
 pub trait Source: fmt::Debug + Send {
     /// Chunk `number`. `None`: it cannot be read any more, or has changed.
-    fn chunk(&mut self, number: u64) -> Option<Bytes>;
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>>;
     /// The manifest below the root at `position`.
-    fn manifest(&mut self, position: u64) -> Option<Bytes>;
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>>;
 }
 
 /// An object that is published.
@@ -58,19 +61,19 @@ impl Published {
     }
 
     /// What answers an Interest: flags and payload.
-    pub(super) fn answer(&mut self, asked: Pointer, asked_flags: u8) -> Result<(u8, Bytes), Refusal> {
+    pub(super) fn answer(&mut self, asked: Pointer, asked_flags: u8) -> Poll<Result<(u8, Bytes), Refusal>> {
         let is_manifest = asked_flags & flags::MANIFEST;
         let number = u64::from(asked.chunk);
         let found = match is_manifest {
-            0 if number < self.shape.chunks => self.source.chunk(number),
-            0 => return Err(Refusal::NoSuchChunk),
-            _ if number < self.shape.inner() => self.source.manifest(number),
-            _ => return Err(Refusal::NoSuchChunk),
+            0 if number < self.shape.chunks => ready!(self.source.chunk(number)),
+            0 => return Poll::Ready(Err(Refusal::NoSuchChunk)),
+            _ if number < self.shape.inner() => ready!(self.source.manifest(number)),
+            _ => return Poll::Ready(Err(Refusal::NoSuchChunk)),
         };
-        let payload = found.ok_or(Refusal::NoNexus)?;
         let is_last = is_manifest == 0 && number + 1 == self.shape.chunks;
         let last = if is_last { flags::LAST } else { 0 };
-        Ok((is_manifest | flags::HASH | last, payload))
+        let answer = |payload| (is_manifest | flags::HASH | last, payload);
+        Poll::Ready(found.map(answer).ok_or(Refusal::NoNexus))
     }
 }
 
