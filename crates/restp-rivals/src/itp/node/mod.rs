@@ -368,20 +368,14 @@ impl Node {
     /// A disk may have read something: who waits for it asks again.
     pub fn on_disk(&mut self, now: Time) {
         for disk in self.waiting.disks() {
-            while let Some(Asked {
-                path, header, what, ..
-            }) = self.waiting.first(disk, now)
-            {
-                let Poll::Ready(answer) = self.answer(now, path, &header, &what) else {
+            while let Some(first) = self.waiting.first(disk, now) {
+                let Poll::Ready(answer) = self.answer(now, first.path, &first.header, &first.what) else {
                     break;
                 };
                 let others = self.waiting.take(disk).into_iter().skip(1);
                 answer.map(|answer| self.push(now, answer));
-                for Asked {
-                    path, header, what, ..
-                } in others
-                {
-                    self.ask(now, path, &header, what);
+                for other in others {
+                    self.ask(now, other.path, &other.header, other.what);
                 }
             }
         }
