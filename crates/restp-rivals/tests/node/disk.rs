@@ -1,5 +1,6 @@
 //! Disks that take their time: who asks for what is on them waits, and nobody else does.
 
+use super::cache::{Asker, invented};
 use super::network::*;
 use bytes::Bytes;
 use restp_base::time::Duration;
@@ -196,4 +197,23 @@ fn a_cache_with_a_slow_disk_answers_from_it_and_asks_above_for_what_is_not_there
     reads.sort();
     reads.dedup();
     assert_eq!(reads.len(), 1 + 63);
+}
+
+/// A disk that does not answer, and somebody who asks for more and more.
+#[test]
+fn who_asks_for_much_leaves_others_a_place_to_wait() {
+    let mut net = Net::new(1);
+    net.nodes[0].relay(net.now, Box::new(Slow::new(Hoard::default())), &[]);
+    let mut waited = Vec::new();
+    for node in [8, 9] {
+        let mut asker = Asker::new(&mut net, node, 0);
+        for number in 0..10_000 {
+            asker.ask(&mut net, 1, number, &invented(number));
+        }
+        waited.push(net.nodes[0].waiting());
+    }
+    assert_eq!(waited, [4096, 4096 + 2048]);
+    assert_eq!(net.nodes[0].counters().limited, 2 * 10_000 - 4096 - 2048);
+    net.run(TURN, &Shelf::default(), |_| false);
+    assert!(net.log.is_empty(), "as in a queue that is full");
 }

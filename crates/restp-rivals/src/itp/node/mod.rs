@@ -73,7 +73,7 @@ pub struct NodeCounters {
     pub answered_bytes: u64,
     /// Questions that were answered with a cookie.
     pub unproved: u64,
-    /// Questions that were not answered, because their source had taken enough.
+    /// Questions that were not answered, because their source had taken enough, or too many of its questions waited for a disk.
     pub limited: u64,
     /// Datagrams dropped because they were malformed, for nobody, or broke a rule.
     pub dropped: u64,
@@ -277,17 +277,15 @@ impl Node {
                     kind: Kind::Interest(None),
                     ..*header
                 };
-                let busy = refusal(path, &header, Refusal::Busy);
                 let asked = Asked {
                     at: now,
                     path,
                     header,
                     what,
                 };
-                match self.waiting.push(self.disk_of(&what), asked) {
-                    true => Some(()),
-                    false => self.push(now, busy),
-                }
+                let waits = self.waiting.push(self.disk_of(&what), asked);
+                self.counters.limited += u64::from(!waits);
+                Some(())
             }
         }
     }
