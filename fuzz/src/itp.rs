@@ -9,6 +9,7 @@ use restp_rivals::itp::node::{Item, Keep, Node, NodeConfig, Published, Source, S
 use restp_rivals::itp::trust::Publisher;
 use restp_rivals::itp::wire::Header;
 use std::collections::{BTreeMap, VecDeque};
+use std::task::Poll;
 
 const CHUNK: u32 = 300;
 const CHUNKS: usize = 40;
@@ -52,11 +53,11 @@ fn parsers(bytes: &[u8]) {
 struct Memory(Vec<Bytes>, Vec<Bytes>);
 
 impl Source for Memory {
-    fn chunk(&mut self, number: u64) -> Option<Bytes> {
-        self.0.get(number as usize).cloned()
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.0.get(number as usize).cloned())
     }
-    fn manifest(&mut self, position: u64) -> Option<Bytes> {
-        self.1.get(position as usize).cloned()
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.1.get(position as usize).cloned())
     }
 }
 
@@ -73,8 +74,8 @@ impl Keep for Nothing {
 struct Hoard(BTreeMap<Digest, Bytes>, BTreeMap<Wanted, Bytes>);
 
 impl Store for Hoard {
-    fn get(&mut self, digest: &Digest, _in_doubt: bool) -> Option<Bytes> {
-        self.0.get(digest).cloned()
+    fn get(&mut self, digest: &Digest, _in_doubt: bool) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.0.get(digest).cloned())
     }
     fn put(&mut self, digest: &Digest, payload: &Bytes) {
         assert_eq!(
@@ -84,8 +85,8 @@ impl Store for Hoard {
         );
         self.0.insert(*digest, payload.clone());
     }
-    fn root(&mut self, wanted: &Wanted) -> Option<Bytes> {
-        self.1.get(wanted).cloned()
+    fn root(&mut self, wanted: &Wanted) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.1.get(wanted).cloned())
     }
     fn put_root(&mut self, wanted: &Wanted, body: &Bytes) {
         self.1.insert(*wanted, body.clone());

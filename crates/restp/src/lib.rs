@@ -80,6 +80,7 @@ pub mod tun;
 mod watch;
 
 pub use bi_stream::{BiStream, StreamReadError};
+pub use call::Caller;
 pub use connection::{ConnectError, Connection, PathEvent, SendError};
 pub use endpoint::Endpoint;
 #[cfg(unix)]

@@ -64,7 +64,7 @@ impl Content {
         let endpoint = host.share_port(Node::new(node::config(None)?), FIRST_BYTES);
         let cache = self.cache.map(|cache| cache.start(&endpoint)).transpose()?;
         Ok(Some(Beside {
-            invitation: self.object.map(|object| object.serve(&endpoint)),
+            invitation: self.object.map(|object| object.serve(&endpoint)).transpose()?,
             cache,
             endpoint,
         }))

@@ -3,7 +3,7 @@
 use super::dial::listed;
 use super::{host, node, run};
 use crate::args::Cache;
-use crate::content::{DiskStore, StoreStats};
+use crate::content::{DiskStore, Kept, StoreStats};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
@@ -124,7 +124,8 @@ impl Opened {
             )));
         }
         let stats = self.store.stats();
-        endpoint.call(|node, now| node.relay(now, Box::new(self.store), &paths));
+        let store = Kept::new(self.store, node::wake(endpoint)).map_err(Failure::operation)?;
+        endpoint.call(|node, now| node.relay(now, Box::new(store), &paths));
         Ok(Running(stats))
     }
 }

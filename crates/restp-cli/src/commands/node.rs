@@ -54,6 +54,12 @@ pub fn bind_to_ask(remotes: &[SocketAddr], config: NodeConfig) -> Result<Endpoin
     bound.map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
+/// Makes the node of `endpoint` ask its disks again.
+pub fn wake(endpoint: &Endpoint<Node>) -> impl Fn() + Send + 'static {
+    let caller = endpoint.caller();
+    move || _ = caller.call(Node::on_disk)
+}
+
 /// One path to each of `remotes` that this host can reach. Who asks does so from wherever this host is then: of a socket that is bound to
 /// no address none is named, and the routing table chooses it for each datagram.
 pub fn paths(endpoint: &Endpoint<Node>, remotes: &[SocketAddr]) -> Vec<PathAddress> {

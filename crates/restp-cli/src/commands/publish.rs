@@ -2,7 +2,7 @@
 
 use super::{host, node, run};
 use crate::args::Publish;
-use crate::content::{ContentTicket, publish};
+use crate::content::{ContentTicket, Readable, publish};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::keys;
@@ -10,7 +10,7 @@ use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::transfer::Look;
 use restp::{Endpoint, SecretKey};
-use restp_rivals::itp::node::{Node, NodeCounters, Published};
+use restp_rivals::itp::node::{Node, NodeCounters};
 use restp_rivals::itp::trust::Publisher;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -53,7 +53,7 @@ pub fn execute(arguments: &Publish, output: Output) -> Result<(), Failure> {
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = node::bind(&arguments.listen, &config)?;
-        let invitation = object.serve(&endpoint);
+        let invitation = object.serve(&endpoint)?;
         output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
         interrupt.wait().await;
         output.result(&served(&endpoint), Served::sentence)
@@ -62,7 +62,7 @@ pub fn execute(arguments: &Publish, output: Output) -> Result<(), Failure> {
 
 /// Files and folders that have been read, and can be served.
 pub struct Object {
-    published: Published,
+    readable: Readable,
     bytes: u64,
 }
 
@@ -86,25 +86,30 @@ impl Object {
             });
         });
         drop(line);
-        let (published, _) = object.map_err(Failure::input)?;
-        Ok(Object { published, bytes })
+        let readable = object.map_err(Failure::input)?;
+        Ok(Object { readable, bytes })
     }
 
     /// Serves it from now on.
-    pub fn serve(self, endpoint: &Endpoint<Node>) -> Invitation {
-        let wanted = self.published.wanted();
-        endpoint.call(|node, _| node.publish(self.published));
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn serve(self, endpoint: &Endpoint<Node>) -> Result<Invitation, Failure> {
+        let wanted = self.readable.wanted();
+        let published = self.readable.published(node::wake(endpoint));
+        let published = published.map_err(Failure::operation)?;
+        endpoint.call(|node, _| node.publish(published));
         let ticket = ContentTicket::new(host::reached_at(&endpoint.local_addrs()), wanted);
         output::note(format!(
             "publishing {}; fetch with: restp fetch {ticket}",
             output::bytes(self.bytes)
         ));
-        Invitation {
+        Ok(Invitation {
             ticket: ticket.to_string(),
             publisher: crate::transfer::hex(&wanted.publisher.0),
             root: crate::transfer::hex(&wanted.root),
             addresses: ticket.addresses,
-        }
+        })
     }
 }
 

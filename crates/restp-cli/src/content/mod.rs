@@ -9,8 +9,12 @@
 //! | `published` | what is published, read where it lies |
 //! | `download` | what is fetched, on its way |
 //! | `store`, `pack` | what a cache keeps |
+//! | `kept` | the same while a cache works |
+//! | `disk` | a disk that nobody waits for but a thread |
 
+mod disk;
 mod download;
+mod kept;
 mod layout;
 mod pack;
 mod published;
@@ -19,7 +23,8 @@ mod store;
 mod ticket;
 
 pub use download::{Download, DownloadError};
-pub use published::{PublishError, publish};
+pub use kept::Kept;
+pub use published::{PublishError, Readable, publish};
 pub use store::{DiskStore, StoreStats};
 pub use ticket::ContentTicket;
 

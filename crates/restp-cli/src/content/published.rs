@@ -1,5 +1,6 @@
 //! What is published, read where it lies: nothing is copied, and what is kept in memory does not grow with it.
 
+use super::disk::{Attended, Disk, read_at_once};
 use super::layout;
 use super::slots::Slots;
 use crate::transfer::SourceError;
@@ -7,15 +8,14 @@ use crate::transfer::manifest::Kind;
 use crate::transfer::walk::{self, Place};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{self, ManifestError, TreeBuilder};
-use restp_rivals::itp::node::{Published, Source};
-use restp_rivals::itp::trust::Publisher;
+use restp_rivals::itp::node::{Item, Published, Source, Wanted};
+use restp_rivals::itp::trust::{Publisher, Signature};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, ready};
 use thiserror::Error;
 
 /// Chunks that are read together, and how many of such blocks are kept: those that consumers are at, 64 × 180 kB.
@@ -57,11 +57,37 @@ struct OnDisk {
     open: Option<(usize, File)>,
     blocks: VecDeque<(u64, Bytes)>,
     /// Something was changed since.
-    has_changed: Arc<AtomicBool>,
+    has_changed: bool,
 }
 
-/// The object that `paths` are, in chunks of `chunk_bytes`, vouched for by `publisher`; and what says that it was changed and can be
-/// served no more. `progress` hears how many bytes were read.
+/// An object that was read, and can be served.
+#[derive(Debug)]
+pub struct Readable {
+    core: Bytes,
+    signature: Signature,
+    object: OnDisk,
+}
+
+impl Readable {
+    /// What a ticket says of it.
+    pub fn wanted(&self) -> Wanted {
+        Wanted {
+            root: manifest::digest(&self.core),
+            publisher: self.signature.key,
+        }
+    }
+
+    /// As a node serves it, which `wake` makes look at the disk again.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn published(self, wake: impl Fn() + Send + 'static) -> io::Result<Published> {
+        let disk = Attended::new(self.object, wake)?;
+        Published::new(&self.core, self.signature, Box::new(disk)).map_err(io::Error::other)
+    }
+}
+
+/// The object that `paths` are, in chunks of `chunk_bytes`, vouched for by `publisher`. `progress` hears how many bytes were read.
 ///
 /// # Errors
 /// When something cannot be read, or breaks a rule.
@@ -70,7 +96,7 @@ pub fn publish(
     chunk_bytes: u32,
     publisher: &Publisher,
     mut progress: impl FnMut(u64),
-) -> Result<(Published, Arc<AtomicBool>), PublishError> {
+) -> Result<Readable, PublishError> {
     let found = walk::walk(paths, "")?;
     let list = &found.manifest;
     let sizes: Vec<Option<u64>> = (list.entries().iter())
@@ -96,7 +122,6 @@ pub fn publish(
         .map_or_else(String::new, |name| (*name).to_owned());
     let mut tree = TreeBuilder::new(length, chunk_bytes, name.into())?;
     let file = tempfile::tempfile().map_err(PublishError::Temporary)?;
-    let has_changed = Arc::new(AtomicBool::new(false));
     let mut object = OnDisk {
         extents,
         tail_start: start,
@@ -106,10 +131,12 @@ pub fn publish(
         manifests: Slots::new(file, chunk_bytes),
         open: None,
         blocks: VecDeque::new(),
-        has_changed: has_changed.clone(),
+        has_changed: false,
     };
     for block in 0..length.div_ceil(object.block_bytes()) {
-        let bytes = object.read_block(block)?;
+        let Poll::Ready(bytes) = object.read_block(block, true)? else {
+            continue; // it waits
+        };
         for chunk in bytes.chunks(chunk_bytes as usize) {
             for (position, manifest) in tree.push(manifest::digest(chunk)) {
                 object
@@ -122,7 +149,11 @@ pub fn publish(
     }
     let core = tree.finish().unwrap_or_default();
     let signature = publisher.sign(&manifest::digest(&core));
-    Ok((Published::new(&core, signature, Box::new(object))?, has_changed))
+    Ok(Readable {
+        core,
+        signature,
+        object,
+    })
 }
 
 impl OnDisk {
@@ -130,7 +161,8 @@ impl OnDisk {
         BLOCK_CHUNKS * self.chunk_bytes
     }
 
-    fn read_block(&mut self, block: u64) -> Result<Bytes, SourceError> {
+    /// The bytes of a block. `Pending`: the disk would have to be waited for, and it does not `wait`.
+    fn read_block(&mut self, block: u64, wait: bool) -> Result<Poll<Bytes>, SourceError> {
         let start = block * self.block_bytes();
         let end = (start + self.block_bytes()).min(self.length);
         let mut bytes = vec![0; (end - start) as usize];
@@ -145,15 +177,21 @@ impl OnDisk {
             let (from, to) = (extent.start.max(start), (extent.start + extent.bytes).min(end));
             let file = match &self.open {
                 Some((open, file)) if *open == index => file,
+                _ if !wait => return Ok(Poll::Pending),
                 _ => &self.open.insert((index, extent.place.open()?)).1,
             };
             let into = &mut bytes[(from - start) as usize..(to - start) as usize];
-            let read = file.read_exact_at(into, from - extent.start);
-            read.map_err(|source| SourceError::Read {
-                path: extent.place.path().to_owned(),
-                at: from - extent.start,
-                source,
-            })?;
+            let at = from - extent.start;
+            if wait {
+                let read = file.read_exact_at(into, at);
+                read.map_err(|source| SourceError::Read {
+                    path: extent.place.path().to_owned(),
+                    at,
+                    source,
+                })?;
+            } else if !read_at_once(file, into, at) {
+                return Ok(Poll::Pending);
+            }
             // What was written meanwhile would be what nobody has a digest of.
             extent.place.check(file)?;
         }
@@ -162,44 +200,40 @@ impl OnDisk {
             let tail = &self.tail[(from - self.tail_start) as usize..(end - self.tail_start) as usize];
             bytes[(from - start) as usize..].copy_from_slice(tail);
         }
-        Ok(bytes.into())
+        Ok(Poll::Ready(bytes.into()))
     }
-}
 
-impl Source for OnDisk {
-    fn chunk(&mut self, number: u64) -> Option<Bytes> {
+    fn chunk(&mut self, number: u64, wait: bool) -> Poll<Option<Bytes>> {
         let block = number / BLOCK_CHUNKS;
-        let place = match self.blocks.iter().position(|(known, _)| *known == block) {
+        let mut place = match self.blocks.iter().position(|(known, _)| *known == block) {
             Some(place) => place,
             None => {
-                let read = self.read_block(block);
-                if let Err(error) = &read
-                    && !self.has_changed.swap(true, Ordering::Relaxed)
-                {
-                    crate::output::note(format!("{error}; it is served no more, publish it again"));
-                }
+                let bytes = match self.read_block(block, wait) {
+                    Ok(bytes) => ready!(bytes),
+                    Err(error) => {
+                        if !std::mem::replace(&mut self.has_changed, true) {
+                            crate::output::note(format!("{error}; it is served no more, publish it again"));
+                        }
+                        return Poll::Ready(None);
+                    }
+                };
                 if self.blocks.len() == BLOCKS {
                     self.blocks.pop_front();
                 }
-                self.blocks.push_back((block, read.ok()?));
+                self.blocks.push_back((block, bytes));
                 self.blocks.len() - 1
             }
         };
         // The blocks that are used stay.
-        if place + BLOCKS / 4 < self.blocks.len() {
-            let used = self.blocks.remove(place)?;
+        if place + BLOCKS / 4 < self.blocks.len()
+            && let Some(used) = self.blocks.remove(place)
+        {
+            place = self.blocks.len();
             self.blocks.push_back(used);
-            return self.cut(number, self.blocks.len() - 1);
         }
-        self.cut(number, place)
+        Poll::Ready(self.cut(number, place))
     }
 
-    fn manifest(&mut self, position: u64) -> Option<Bytes> {
-        self.manifests.get(position)
-    }
-}
-
-impl OnDisk {
     /// Chunk `number` out of the block that is kept at `place`.
     fn cut(&self, number: u64, place: usize) -> Option<Bytes> {
         let (block, bytes) = self.blocks.get(place)?;
@@ -209,10 +243,42 @@ impl OnDisk {
     }
 }
 
+impl Disk for OnDisk {
+    type Question = Item;
+
+    fn answer(&mut self, item: &Item, wait: bool) -> Poll<Option<Bytes>> {
+        match *item {
+            Item::Chunk(number) => self.chunk(number, wait),
+            Item::Manifest(position) if wait => Poll::Ready(self.manifests.get(position)),
+            Item::Manifest(position) => match self.manifests.get_at_once(position) {
+                None => Poll::Pending,
+                found => Poll::Ready(found),
+            },
+        }
+    }
+}
+
+impl<D: Disk<Question = Item>> Source for Attended<D> {
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>> {
+        self.ask(&Item::Chunk(number))
+    }
+
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>> {
+        self.ask(&Item::Manifest(position))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+
+    fn chunk(object: &mut OnDisk, number: u64) -> Option<Bytes> {
+        match object.chunk(number, true) {
+            Poll::Ready(found) => found,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
 
     #[test]
     fn an_object_is_its_files_then_the_list_and_no_more_once_a_file_has_changed() {
@@ -227,8 +293,8 @@ mod tests {
         fs::write(&paths[2], &data[70_001..]).unwrap();
         let publisher = Publisher::from_seed(&[1; 32]).unwrap();
         let mut read = 0;
-        let (first, _) = publish(&paths, 300, &publisher, |bytes| read += bytes).unwrap();
-        let (again, _) = publish(&paths, 300, &publisher, |_| ()).unwrap();
+        let first = publish(&paths, 300, &publisher, |bytes| read += bytes).unwrap();
+        let again = publish(&paths, 300, &publisher, |_| ()).unwrap();
         assert_eq!(
             first.wanted(),
             again.wanted(),
@@ -254,19 +320,23 @@ mod tests {
             manifests: Slots::new(tempfile::tempfile().unwrap(), 300),
             open: None,
             blocks: VecDeque::new(),
-            has_changed: Arc::default(),
+            has_changed: false,
         };
         for number in [0, 233, 234, 665, 1, 400] {
             let at = number as usize * 300;
-            assert_eq!(object.chunk(number).unwrap(), data[at..at + 300], "{number}");
+            assert_eq!(
+                chunk(&mut object, number).unwrap(),
+                data[at..at + 300],
+                "{number}"
+            );
         }
         let all: Vec<u8> = (0..object.length.div_ceil(300))
-            .flat_map(|number| object.chunk(number).unwrap())
+            .flat_map(|number| chunk(&mut object, number).unwrap())
             .collect();
         assert!(all[..200_000] == data && all.len() as u64 == object.length);
         object.blocks.clear();
         fs::write(&paths[2], b"shorter").unwrap();
-        assert!(object.chunk(0).is_some() && object.chunk(400).is_none());
-        assert!(object.has_changed.load(Ordering::Relaxed));
+        assert!(chunk(&mut object, 0).is_some() && chunk(&mut object, 400).is_none());
+        assert!(object.has_changed);
     }
 }

@@ -1,5 +1,6 @@
 //! Manifests by their positions, in a file: each has a slot of its own, so that they may come in any order.
 
+use super::disk::read_at_once;
 use bytes::Bytes;
 use std::fs::File;
 use std::io;
@@ -32,6 +33,12 @@ impl Slots {
         self.file.write_all_at(&slot, self.offset(position))
     }
 
+    /// What was written at `position`, if the system has it in memory.
+    pub fn get_at_once(&self, position: u64) -> Option<Bytes> {
+        let mut slot = vec![0; self.most_bytes as usize + 4];
+        read_at_once(&self.file, &mut slot, self.offset(position)).then(|| self.content(slot))?
+    }
+
     /// What was written at `position`; of a file that others may have written, anything.
     pub fn get(&self, position: u64) -> Option<Bytes> {
         let mut slot = vec![0; self.most_bytes as usize + 4];
@@ -46,8 +53,13 @@ impl Slots {
                 more => found += more,
             }
         }
+        slot.truncate(found);
+        self.content(slot)
+    }
+
+    fn content(&self, slot: Vec<u8>) -> Option<Bytes> {
         let length = u32::from_be_bytes(*slot.first_chunk()?);
-        let there = 0 < length && length <= self.most_bytes && found >= length as usize + 4;
+        let there = 0 < length && length <= self.most_bytes && slot.len() >= length as usize + 4;
         there.then(|| Bytes::from(slot).slice(4..4 + length as usize))
     }
 }

@@ -2,10 +2,11 @@
 //! bytes the pack that was used least recently goes. A chunk that is read for the first time since the start, or that is asked for
 //! again, is held against its digest: what was damaged is dropped, and fetched anew.
 
+use super::disk::read_at_once;
 use super::pack::{self, LINE_BYTES, MOST_CHUNK, MOST_PACK, Pack, Place, key_of};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{Digest, digest};
-use restp_rivals::itp::node::{Store, Wanted};
+use restp_rivals::itp::node::Wanted;
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, ready};
 use std::time::SystemTime;
 
 /// A store has this many packs, so that what goes at a time is a small share; none is smaller than this.
@@ -180,28 +182,35 @@ impl DiskStore {
     }
 
     /// Pack `number` is the one used last, which its file remembers to the second.
-    fn on_use(&mut self, number: u32) {
+    fn on_use(&mut self, number: u32, wait: bool) -> Poll<()> {
         let Some(pack) = self.packs.get_mut(&number) else {
-            return;
+            return Poll::Ready(());
         };
         if pack.used == self.uses {
-            return;
+            return Poll::Ready(());
+        }
+        let now = restp::clock::unix_seconds();
+        let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now);
+        if pack.touched != Some(now) {
+            if !wait {
+                return Poll::Pending;
+            }
+            // Where that fails the order after the next start is another one.
+            let _ = pack.list.set_modified(now);
+            pack.touched = Some(now);
         }
         self.by_use.remove(&(pack.used, number));
         self.uses += 1;
         pack.used = self.uses;
         self.by_use.insert((self.uses, number));
-        let now = restp::clock::unix_seconds();
-        let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now);
-        if pack.touched != Some(now) {
-            // Where that fails the order after the next start is another one.
-            let _ = pack.list.set_modified(now);
-            pack.touched = Some(now);
-        }
+        Poll::Ready(())
     }
 
-    fn read(&self, place: Place) -> Option<Bytes> {
-        let pack = self.packs.get(&place.pack)?;
+    /// What is at `place`, if it can be read.
+    fn read(&self, place: Place, wait: bool) -> Poll<Option<Bytes>> {
+        let Some(pack) = self.packs.get(&place.pack) else {
+            return Poll::Ready(None);
+        };
         let written = pack.bytes
             - if place.pack == self.current {
                 self.data_tail.len() as u64
@@ -210,14 +219,29 @@ impl DiskStore {
             };
         let mut bytes = vec![0; place.length as usize];
         match u64::from(place.offset).checked_sub(written) {
-            Some(waiting) => bytes.copy_from_slice(
-                self.data_tail
-                    .get(waiting as usize..)?
-                    .get(..place.length as usize)?,
-            ),
-            None => pack.data.read_exact_at(&mut bytes, place.offset.into()).ok()?,
+            Some(waiting) => match (self.data_tail.get(waiting as usize..))
+                .and_then(|tail| tail.get(..place.length as usize))
+            {
+                Some(found) => bytes.copy_from_slice(found),
+                None => return Poll::Ready(None),
+            },
+            None if wait => {
+                if pack.data.read_exact_at(&mut bytes, place.offset.into()).is_err() {
+                    return Poll::Ready(None);
+                }
+            }
+            None if read_at_once(&pack.data, &mut bytes, place.offset.into()) => {}
+            None => return Poll::Pending,
         }
-        Some(bytes.into())
+        Poll::Ready(Some(bytes.into()))
+    }
+
+    /// A chunk is put into memory: nothing has to be written for it, or removed.
+    pub fn takes_at_once(&self) -> bool {
+        let current = self.packs.get(&self.current);
+        current.is_some_and(|pack| pack.weight() < self.pack_bytes)
+            && self.data_tail.len() < TOGETHER
+            && self.weight() <= self.limit
     }
 
     fn append(&mut self, name: &Digest, payload: &[u8]) -> io::Result<()> {
@@ -329,11 +353,15 @@ impl DiskStore {
     }
 }
 
-impl Store for DiskStore {
-    fn get(&mut self, name: &Digest, in_doubt: bool) -> Option<Bytes> {
+impl DiskStore {
+    /// The chunk with this digest, if it is there. `in_doubt`: it may be damaged. `Pending`: the disk would have to be waited for, and it
+    /// does not `wait`.
+    pub fn get(&mut self, name: &Digest, in_doubt: bool, wait: bool) -> Poll<Option<Bytes>> {
         let key = key_of(name);
-        let place = *self.places.get(&key)?;
-        let found = self.read(place);
+        let Some(&place) = self.places.get(&key) else {
+            return Poll::Ready(None);
+        };
+        let found = ready!(self.read(place, wait));
         let is_good = match &found {
             Some(found) if in_doubt || !place.is_known => digest(found) == *name,
             Some(_) => true,
@@ -343,16 +371,17 @@ impl Store for DiskStore {
             self.stats.damaged.fetch_add(1, Ordering::Relaxed);
             self.places.remove(&key);
             self.publish_stats();
-            return None;
+            return Poll::Ready(None);
         }
         if let Some(known) = self.places.get_mut(&key) {
             known.is_known = true;
         }
-        self.on_use(place.pack);
-        found
+        ready!(self.on_use(place.pack, wait));
+        Poll::Ready(found)
     }
 
-    fn put(&mut self, name: &Digest, payload: &Bytes) {
+    /// Keeps a chunk that has this digest.
+    pub fn put(&mut self, name: &Digest, payload: &Bytes) {
         if payload.len() > MOST_CHUNK as usize || payload.len() as u64 > self.limit {
             return;
         }
@@ -367,14 +396,16 @@ impl Store for DiskStore {
         }
     }
 
-    fn root(&mut self, wanted: &Wanted) -> Option<Bytes> {
+    /// A root manifest, if it is there.
+    pub fn root(&self, wanted: &Wanted) -> Option<Bytes> {
         let file = File::open(self.root_path(wanted)).ok()?;
         let mut body = Vec::new();
         file.take(MOST_ROOT).read_to_end(&mut body).ok()?;
         Some(body.into())
     }
 
-    fn put_root(&mut self, wanted: &Wanted, body: &Bytes) {
+    /// Keeps one.
+    pub fn put_root(&self, wanted: &Wanted, body: &Bytes) {
         let written = restp::files::prepare(&self.root_path(wanted), body)
             .and_then(|file| file.persist(self.root_path(wanted)).map_err(|error| error.error))
             .and_then(|_| self.bound_roots());
@@ -410,11 +441,18 @@ mod tests {
         }
     }
 
+    fn get(store: &mut DiskStore, name: &Digest, in_doubt: bool) -> Option<Bytes> {
+        match store.get(name, in_doubt, true) {
+            Poll::Ready(found) => found,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
     fn has(store: &mut DiskStore, number: u32) -> bool {
         let (name, bytes) = chunk(number);
-        let found = store.get(&name, false);
+        let found = get(store, &name, false);
         assert!(found.is_none() || found == Some(bytes), "what is there is right");
-        store.get(&name, false).is_some()
+        get(store, &name, false).is_some()
     }
 
     #[test]
@@ -485,7 +523,7 @@ mod tests {
     #[test]
     fn roots_take_a_share_of_the_store_and_the_oldest_go() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+        let store = DiskStore::open(folder.path(), 4 << 20).unwrap();
         let wanted = |number| Wanted {
             root: [number; 32],
             publisher: restp_rivals::itp::trust::PublisherKey([1; 32]),
@@ -536,11 +574,11 @@ mod tests {
         pack.write_all_at(&[0xFF; 100], 3 * 1004 + 500).unwrap();
         let name = chunk(3).0;
         assert!(
-            store.get(&name, false).is_some(),
+            get(&mut store, &name, false).is_some(),
             "it was right when it was looked at"
         );
-        assert_eq!(store.get(&name, true), None);
-        assert_eq!(store.get(&name, false), None);
+        assert_eq!(get(&mut store, &name, true), None);
+        assert_eq!(get(&mut store, &name, false), None);
     }
 
     #[test]
@@ -553,7 +591,7 @@ mod tests {
         fs::write(folder.path().join("00000007.list"), [far, beyond].concat()).unwrap();
         fs::write(folder.path().join("00000008.list"), [1; 80]).unwrap();
         let mut store = DiskStore::open(folder.path(), 1 << 20).unwrap();
-        assert!(store.get(&[2; 32], false).is_none() && store.get(&[3; 32], false).is_none());
+        assert!(get(&mut store, &[2; 32], false).is_none() && get(&mut store, &[3; 32], false).is_none());
         fill(&mut store, 0..3);
         assert!((0..3).all(|number| has(&mut store, number)));
     }

@@ -163,7 +163,7 @@ fn a_cache_with_nobody_above_says_that_it_has_not() {
 }
 
 /// Somebody who asks a cache for what he likes. He receives where he says he is.
-struct Asker {
+pub struct Asker {
     node: usize,
     cache: usize,
     cookie: Vec<u8>,
@@ -171,7 +171,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(net: &mut Net, node: usize, cache: usize) -> Asker {
+    pub fn new(net: &mut Net, node: usize, cache: usize) -> Asker {
         let mut asker = Asker {
             node,
             cache,
@@ -186,7 +186,7 @@ impl Asker {
         asker
     }
 
-    fn ask(&mut self, net: &mut Net, object: u64, chunk: u32, digest: &Digest) {
+    pub fn ask(&mut self, net: &mut Net, object: u64, chunk: u32, digest: &Digest) {
         self.sequence += 1;
         let header = Header {
             kind: Kind::Interest(None),
@@ -203,8 +203,23 @@ impl Asker {
 }
 
 /// A digest that nothing has.
-fn invented(number: u32) -> Digest {
+pub fn invented(number: u32) -> Digest {
     manifest::digest(&[&b"nothing "[..], &number.to_be_bytes()].concat())
+}
+
+/// Else he would take the answer for a late one, and its round trip for nothing.
+#[test]
+fn who_asks_again_before_the_answer_is_answered_once_and_in_his_later_words() {
+    let data = content(900);
+    let (mut net, cache, _, _) = behind_a_cache(2, &data);
+    let object = published(&data).wanted().object();
+    let mut asker = Asker::new(&mut net, 1, cache);
+    asker.ask(&mut net, object, 0, &manifest::digest(&data));
+    asker.ask(&mut net, object, 0, &manifest::digest(&data));
+    net.run(LONG, &Shelf::default(), |_| false);
+    let answers = net.log.iter().filter(|seen| seen.to == 1 && seen.is_data());
+    let sequences: Vec<u32> = answers.map(|seen| seen.header.pointer.sequence).collect();
+    assert_eq!(sequences, [asker.sequence]);
 }
 
 /// Who knows the digests of an object and asks for them in wrong places does not get them; others, who ask in the right ones, do.

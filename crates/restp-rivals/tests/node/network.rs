@@ -12,6 +12,7 @@ use restp_rivals::itp::wire::{Header, Kind};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 /// From node to node.
 pub const DELAY: Duration = Duration::from_millis(20);
@@ -63,11 +64,11 @@ pub struct Memory {
 }
 
 impl Source for Memory {
-    fn chunk(&mut self, number: u64) -> Option<Bytes> {
-        self.chunks.get(number as usize).cloned()
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.chunks.get(number as usize).cloned())
     }
-    fn manifest(&mut self, position: u64) -> Option<Bytes> {
-        self.manifests.get(position as usize).cloned()
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.manifests.get(position as usize).cloned())
     }
 }
 
@@ -89,14 +90,14 @@ pub struct Hoard {
 }
 
 impl Store for Hoard {
-    fn get(&mut self, digest: &Digest, _in_doubt: bool) -> Option<Bytes> {
-        self.chunks.lock().unwrap().get(digest).cloned()
+    fn get(&mut self, digest: &Digest, _in_doubt: bool) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.chunks.lock().unwrap().get(digest).cloned())
     }
     fn put(&mut self, digest: &Digest, payload: &Bytes) {
         self.chunks.lock().unwrap().insert(*digest, payload.clone());
     }
-    fn root(&mut self, wanted: &Wanted) -> Option<Bytes> {
-        self.roots.lock().unwrap().get(wanted).cloned()
+    fn root(&mut self, wanted: &Wanted) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.roots.lock().unwrap().get(wanted).cloned())
     }
     fn put_root(&mut self, wanted: &Wanted, body: &Bytes) {
         self.roots.lock().unwrap().insert(*wanted, body.clone());

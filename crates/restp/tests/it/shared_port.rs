@@ -13,6 +13,7 @@ use restp_rivals::itp::node::{FIRST_BYTES, Item, Keep, Node, NodeConfig, Publish
 use restp_rivals::itp::trust::Publisher;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
+use std::task::Poll;
 
 const CHUNK: usize = 1384;
 
@@ -27,11 +28,11 @@ struct Memory {
 }
 
 impl Source for Memory {
-    fn chunk(&mut self, number: u64) -> Option<Bytes> {
-        self.chunks.get(number as usize).cloned()
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.chunks.get(number as usize).cloned())
     }
-    fn manifest(&mut self, position: u64) -> Option<Bytes> {
-        self.manifests.get(position as usize).cloned()
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.manifests.get(position as usize).cloned())
     }
 }
 

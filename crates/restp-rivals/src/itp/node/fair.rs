@@ -22,6 +22,11 @@ impl Shares {
         }
     }
 
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// Takes one for `source`, if it may have one more.
     pub fn take(&mut self, source: IpAddr) -> bool {
         let has = self.by_source.get(&source).copied().unwrap_or(0);

@@ -174,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn time_too_short_for_a_byte_is_not_lost() {
+        let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000)));
+        let there = at("192.0.2.1:9");
+        assert!(guard.admits(Time::ZERO, there, LEAST_BURST));
+        let asks = (1..=10_000u64).map(|step| Time::ZERO + Duration::from_micros(step * 100));
+        let taken = asks.filter(|now| guard.admits(*now, there, 1)).count();
+        assert_eq!(taken, 1000, "those of a second");
+    }
+
+    #[test]
     fn sources_are_bounded_and_an_ipv6_network_is_one() {
         let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000)));
         for host in 0..10_000u32 {

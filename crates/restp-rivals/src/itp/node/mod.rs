@@ -6,12 +6,15 @@
 //! |---|---|
 //! | `message` | what travels in plain UDP datagrams |
 //! | `guard` | cookies that prove addresses; rates of sources |
+//! | `answering` | what others ask for |
 //! | `shelf` | what is published |
+//! | `waiting` | who waits until a disk has read something |
 //! | `retrieval`, `origin` | one object that is fetched, and each of its sources |
 //! | `relay`, `upstream`, `fair` | a cache: one question above for all who wait below, and no consumer before the others |
 //!
 //! Disks are behind three traits that somebody above fills: [`Source`], [`Keep`] and [`Store`].
 
+mod answering;
 mod fair;
 mod guard;
 mod message;
@@ -21,6 +24,7 @@ mod relay;
 mod retrieval;
 mod shelf;
 mod upstream;
+mod waiting;
 
 pub use super::holding::Item;
 pub use message::{FIRST_BYTES, Wanted};
@@ -32,10 +36,10 @@ pub use upstream::UpstreamReport;
 
 use super::manifest::Core;
 use super::parameters::ItpParameters;
-use super::wire::{Header, Kind, Pointer, Refusal, flags};
+use super::wire::{Header, Kind, Pointer, flags};
 use bytes::Bytes;
 use guard::Guard;
-use outbox::{Asker, Outbox};
+use outbox::Outbox;
 use relay::Relay;
 use restp_base::flow::{CloseReason, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Earliest, Event, Input, Machine, PathAddress, Wakeup};
@@ -44,6 +48,7 @@ use restp_base::units::Rate;
 use restp_services::recovery::Overtaking;
 use retrieval::Retrieval;
 use std::collections::{BTreeMap, VecDeque};
+use waiting::Waiting;
 
 /// Objects that are fetched at once.
 const MOST_FETCHES: usize = 1024;
@@ -68,7 +73,7 @@ pub struct NodeCounters {
     pub answered_bytes: u64,
     /// Questions that were answered with a cookie.
     pub unproved: u64,
-    /// Questions that were not answered, because their source had taken enough.
+    /// Questions that were not answered, because their source had taken enough, or too many of its questions waited for a disk.
     pub limited: u64,
     /// Datagrams dropped because they were malformed, for nobody, or broke a rule, and answers for which there was no room.
     pub dropped: u64,
@@ -82,6 +87,7 @@ pub struct Node {
     published: BTreeMap<u64, Published>,
     fetches: BTreeMap<FlowId, Retrieval>,
     relay: Option<Relay>,
+    waiting: Waiting,
     outbox: Outbox,
     /// The last datagram that left was an answer: the next is a question, if there is one.
     has_answered: bool,
@@ -119,6 +125,7 @@ impl Node {
             published: BTreeMap::new(),
             fetches: BTreeMap::new(),
             relay: None,
+            waiting: Waiting::new(),
             outbox: Outbox::default(),
             has_answered: false,
             events: VecDeque::new(),
@@ -247,103 +254,6 @@ impl Node {
         self.counters.dropped += u64::from(taken.is_none());
     }
 
-    fn on_request(&mut self, now: Time, path: PathAddress, header: &Header, payload: &[u8]) -> Option<()> {
-        let (wanted, cookie) = Wanted::parse(payload)?;
-        if !self.is_proved(now, path, header, cookie) {
-            return Some(());
-        }
-        let published = self.published.get(&wanted.object());
-        if let Some(object) = published.filter(|object| object.wanted() == wanted) {
-            let answer = manifest_message(path, header.pointer, object.body());
-            self.push(now, answer);
-            return Some(());
-        }
-        let number = self.number();
-        match &mut self.relay {
-            Some(relay) => {
-                if let Some(answer) = relay.on_request(now, path, header, wanted, number) {
-                    self.push(now, answer);
-                }
-            }
-            None => self.refuse(now, path, header, Refusal::NoNexus),
-        }
-        Some(())
-    }
-
-    fn on_interest(&mut self, now: Time, path: PathAddress, header: &Header, payload: &[u8]) -> Option<()> {
-        let (digest, cookie) = message::parse_interest(payload)?;
-        if !self.is_proved(now, path, header, cookie) {
-            return Some(());
-        }
-        if let Some(object) = self.published.get_mut(&header.pointer.object) {
-            match object.answer(header.pointer, header.flags) {
-                Ok((flags, payload)) => {
-                    let header = Header {
-                        kind: Kind::Data,
-                        flags,
-                        pointer: header.pointer,
-                    };
-                    self.push(now, message::datagram(path, &header, payload));
-                }
-                Err(code) => self.refuse(now, path, header, code),
-            }
-            return Some(());
-        }
-        match &mut self.relay {
-            Some(relay) => {
-                if let Some(answer) = relay.on_interest(now, path, header, digest) {
-                    self.push(now, answer);
-                }
-            }
-            None => self.refuse(now, path, header, Refusal::NoNexus),
-        }
-        Some(())
-    }
-
-    /// Does somebody receive where this comes from? If that is not known, a cookie goes there, which is shorter than what came.
-    fn is_proved(
-        &mut self,
-        now: Time,
-        path: PathAddress,
-        header: &Header,
-        cookie: Option<&guard::Cookie>,
-    ) -> bool {
-        if self.guard.is_proved(now, path.remote, cookie) {
-            return true;
-        }
-        self.counters.unproved += 1;
-        if !self.outbox.has_room(Asker::Unproved) {
-            self.counters.dropped += 1;
-            return false;
-        }
-        let cookie = Bytes::copy_from_slice(&self.guard.cookie(now, path.remote));
-        let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
-        self.outbox
-            .push(message::datagram(path, &refusal, cookie), Asker::Unproved);
-        false
-    }
-
-    fn refuse(&mut self, now: Time, path: PathAddress, header: &Header, code: Refusal) {
-        let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, code);
-        self.push(now, message::datagram(path, &refusal, Bytes::new()));
-    }
-
-    /// An answer to somebody who has proved where he is. What does not leave takes nothing of what he may have.
-    fn push(&mut self, now: Time, answer: Datagram) {
-        if !self.outbox.has_room(Asker::Proved) {
-            self.counters.dropped += 1;
-            return;
-        }
-        let bytes = message::answer_bytes(answer.body.len());
-        if !self.guard.admits(now, answer.path.remote, bytes) {
-            self.counters.limited += 1;
-            return;
-        }
-        self.counters.answers += 1;
-        self.counters.answered_bytes += answer.body.len() as u64;
-        self.outbox.push(answer, Asker::Proved);
-    }
-
     fn on_answer(&mut self, now: Time, path: PathAddress, header: &Header, payload: Bytes) -> Option<()> {
         for (id, fetch) in &mut self.fetches {
             let taken = match header.kind {
@@ -375,7 +285,7 @@ impl Node {
     }
 
     /// The next question of a fetch or of the cache.
-    fn ask(&mut self, now: Time) -> Option<Datagram> {
+    fn next_question(&mut self, now: Time) -> Option<Datagram> {
         let asked = self.fetches.iter_mut().find_map(|(id, fetch)| {
             let next = fetch.poll(now);
             Self::tell(&mut self.events, *id, fetch); // what was there from before may be all
@@ -423,13 +333,13 @@ impl Machine for Node {
 
     fn poll_transmit(&mut self, now: Time, out: &mut Datagram) -> bool {
         let asks_first = std::mem::take(&mut self.has_answered);
-        let question = if asks_first { self.ask(now) } else { None };
+        let question = if asks_first { self.next_question(now) } else { None };
         let next = question.or_else(|| {
             let answer = self.outbox.pop();
             self.has_answered = answer.is_some();
             answer
         });
-        let next = next.or_else(|| if asks_first { None } else { self.ask(now) });
+        let next = next.or_else(|| if asks_first { None } else { self.next_question(now) });
         let found = next.is_some();
         if let Some(next) = next {
             *out = next;

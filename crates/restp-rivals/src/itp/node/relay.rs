@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::task::{Poll, ready};
 
 /// Chunks that are waited for at once; who asks for more asks again. Half of them are as many as a consumer's window reaches.
 const MOST_PENDING: usize = 65_536;
@@ -31,14 +32,16 @@ const MOST_PASSED: usize = 16;
 /// What an Interest weighs where nobody knows how large the chunk is: a packet.
 const WEIGHT: u32 = 1452;
 
-/// Where chunks are kept, by their digests.
+/// Where chunks are kept, by their digests. `Pending`: it is being read, and is asked for again at the next [`Node::on_disk`].
+///
+/// [`Node::on_disk`]: super::Node::on_disk
 pub trait Store: fmt::Debug + Send {
     /// The chunk with this digest, if it is there. `in_doubt`: it was asked for before, so that what is there may be damaged.
-    fn get(&mut self, digest: &Digest, in_doubt: bool) -> Option<Bytes>;
+    fn get(&mut self, digest: &Digest, in_doubt: bool) -> Poll<Option<Bytes>>;
     /// Keeps a chunk that has this digest.
     fn put(&mut self, digest: &Digest, payload: &Bytes);
     /// A root manifest with its signature, as a Manifest Message carries it.
-    fn root(&mut self, wanted: &Wanted) -> Option<Bytes>;
+    fn root(&mut self, wanted: &Wanted) -> Poll<Option<Bytes>>;
     /// Keeps one.
     fn put_root(&mut self, wanted: &Wanted, body: &Bytes);
 }
@@ -135,7 +138,7 @@ impl Relay {
         path: PathAddress,
         header: &Header,
         digest: Digest,
-    ) -> Option<Datagram> {
+    ) -> Poll<Option<Datagram>> {
         let pointer = header.pointer;
         let waiter = Waiter {
             path,
@@ -154,19 +157,19 @@ impl Relay {
                 }
                 None => {}
             }
-            return None;
+            return Poll::Ready(None);
         }
         let in_doubt = header.flags & flags::REPEATED != 0;
-        if let Some(payload) = self.store.get(&digest, in_doubt) {
+        if let Some(payload) = ready!(self.store.get(&digest, in_doubt)) {
             self.counters.hits += 1;
-            return Some(self.answer(&waiter, payload, flags::CACHE));
+            return Poll::Ready(Some(self.answer(&waiter, payload, flags::CACHE)));
         }
         if self.upstreams.is_empty() {
-            return Some(refuse(&waiter, Refusal::NoNexus));
+            return Poll::Ready(Some(refuse(&waiter, Refusal::NoNexus)));
         }
         if !self.admits(source) {
             self.counters.busy += 1;
-            return Some(refuse(&waiter, Refusal::Busy));
+            return Poll::Ready(Some(refuse(&waiter, Refusal::Busy)));
         }
         self.counters.misses += 1;
         self.queue.push_back(source, question);
@@ -178,7 +181,7 @@ impl Relay {
             without: SmallVec::new(),
         };
         self.pending.insert(question, pending);
-        None
+        Poll::Ready(None)
     }
 
     /// May somebody at `source` wait for one more chunk? Then it has the places for that.
@@ -213,10 +216,10 @@ impl Relay {
         header: &Header,
         wanted: Wanted,
         number: u64,
-    ) -> Option<Datagram> {
-        let root = self.store.root(&wanted);
+    ) -> Poll<Option<Datagram>> {
+        let root = ready!(self.store.root(&wanted));
         if let Some(body) = root.filter(|body| shelf::check_root(body, &wanted).is_ok()) {
-            return Some(super::manifest_message(path, header.pointer, body));
+            return Poll::Ready(Some(super::manifest_message(path, header.pointer, body)));
         }
         if self.upstreams.is_empty() || !self.roots.on_request(now, path, header.pointer, wanted, number) {
             let code = if self.upstreams.is_empty() {
@@ -224,13 +227,10 @@ impl Relay {
             } else {
                 Refusal::Busy
             };
-            return Some(message::datagram(
-                path,
-                &message::refusal(header.pointer, 0, code),
-                Bytes::new(),
-            ));
+            let refusal = message::refusal(header.pointer, 0, code);
+            return Poll::Ready(Some(message::datagram(path, &refusal, Bytes::new())));
         }
-        None
+        Poll::Ready(None)
     }
 
     /// `held`: the flag that says whether the store had it.

@@ -7,13 +7,16 @@ use crate::itp::trust::{PublisherKey, Signature};
 use crate::itp::wire::{Pointer, Refusal, flags};
 use bytes::Bytes;
 use std::fmt;
+use std::task::{Poll, ready};
 
-/// Where the bytes of an object are.
+/// Where the bytes of an object are. `Pending`: they are being read, and are asked for again at the next [`Node::on_disk`].
+///
+/// [`Node::on_disk`]: super::Node::on_disk
 pub trait Source: fmt::Debug + Send {
     /// Chunk `number`. `None`: it cannot be read any more, or has changed.
-    fn chunk(&mut self, number: u64) -> Option<Bytes>;
+    fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>>;
     /// The manifest below the root at `position`.
-    fn manifest(&mut self, position: u64) -> Option<Bytes>;
+    fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>>;
 }
 
 /// An object that is published.
@@ -58,19 +61,19 @@ impl Published {
     }
 
     /// What answers an Interest: flags and payload.
-    pub(super) fn answer(&mut self, asked: Pointer, asked_flags: u8) -> Result<(u8, Bytes), Refusal> {
+    pub(super) fn answer(&mut self, asked: Pointer, asked_flags: u8) -> Poll<Result<(u8, Bytes), Refusal>> {
         let is_manifest = asked_flags & flags::MANIFEST;
         let number = u64::from(asked.chunk);
         let found = match is_manifest {
-            0 if number < self.shape.chunks => self.source.chunk(number),
-            0 => return Err(Refusal::NoSuchChunk),
-            _ if number < self.shape.inner() => self.source.manifest(number),
-            _ => return Err(Refusal::NoSuchChunk),
+            0 if number < self.shape.chunks => ready!(self.source.chunk(number)),
+            0 => return Poll::Ready(Err(Refusal::NoSuchChunk)),
+            _ if number < self.shape.inner() => ready!(self.source.manifest(number)),
+            _ => return Poll::Ready(Err(Refusal::NoSuchChunk)),
         };
-        let payload = found.ok_or(Refusal::NoNexus)?;
         let is_last = is_manifest == 0 && number + 1 == self.shape.chunks;
         let last = if is_last { flags::LAST } else { 0 };
-        Ok((is_manifest | flags::HASH | last, payload))
+        let answer = |payload| (is_manifest | flags::HASH | last, payload);
+        Poll::Ready(found.map(answer).ok_or(Refusal::NoNexus))
     }
 }
 
@@ -116,4 +119,85 @@ pub enum RootError {
 /// The digest of what answers an Interest is the one that was asked for.
 pub(super) fn is_what(digest: &Digest, payload: &[u8]) -> bool {
     manifest::digest(payload) == *digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::itp::manifest::TreeBuilder;
+    use crate::itp::trust::Publisher;
+
+    /// It has whatever it is asked for.
+    #[derive(Debug)]
+    struct Everything;
+
+    impl Source for Everything {
+        fn chunk(&mut self, _: u64) -> Poll<Option<Bytes>> {
+            Poll::Ready(Some(Bytes::from_static(b"chunk")))
+        }
+        fn manifest(&mut self, _: u64) -> Poll<Option<Bytes>> {
+            Poll::Ready(Some(Bytes::from_static(b"manifest")))
+        }
+    }
+
+    /// Its signature is known to who has another root of the publisher.
+    #[test]
+    fn a_root_with_the_signature_of_another_is_refused() {
+        let root = |digest| {
+            let mut tree = TreeBuilder::new(10, 1000, Bytes::new()).unwrap();
+            tree.push(digest);
+            tree.finish().unwrap()
+        };
+        let (core, other) = (root([0; 32]), root([1; 32]));
+        let signature = Publisher::from_seed(&[1; 32])
+            .unwrap()
+            .sign(&manifest::digest(&core));
+        let body = |core: &Bytes| {
+            Published::new(core, signature, Box::new(Everything))
+                .unwrap()
+                .body()
+        };
+        let wanted = Published::new(&core, signature, Box::new(Everything))
+            .unwrap()
+            .wanted();
+        assert!(check_root(&body(&core), &wanted).is_ok());
+        assert_eq!(
+            check_root(&body(&other), &wanted).unwrap_err(),
+            RootError::Another
+        );
+    }
+
+    /// A disk computes places out of numbers: it is not asked for what is beyond the end.
+    #[test]
+    fn the_last_chunk_says_so_and_beyond_the_end_there_is_nothing() {
+        let mut tree = TreeBuilder::new(100_000, 1000, Bytes::new()).unwrap();
+        (0..100).for_each(|_| _ = tree.push([0; 32]));
+        let core = tree.finish().unwrap();
+        let signature = Publisher::from_seed(&[1; 32])
+            .unwrap()
+            .sign(&manifest::digest(&core));
+        let mut object = Published::new(&core, signature, Box::new(Everything)).unwrap();
+        let inner = object.shape.inner() as u32;
+        let mut answer = |chunk, kind| {
+            let asked = Pointer {
+                object: 0,
+                chunk,
+                sequence: 0,
+            };
+            match object.answer(asked, kind) {
+                Poll::Ready(answer) => answer.map(|(flags, _)| flags),
+                Poll::Pending => panic!("it has everything"),
+            }
+        };
+        assert_eq!(answer(0, 0), Ok(flags::HASH));
+        assert_eq!(answer(98, 0), Ok(flags::HASH));
+        assert_eq!(answer(99, 0), Ok(flags::HASH | flags::LAST));
+        assert_eq!(
+            answer(inner - 1, flags::MANIFEST),
+            Ok(flags::HASH | flags::MANIFEST)
+        );
+        for (chunk, kind) in [(100, 0), (u32::MAX, 0), (inner, flags::MANIFEST)] {
+            assert_eq!(answer(chunk, kind), Err(Refusal::NoSuchChunk));
+        }
+    }
 }
