@@ -285,11 +285,10 @@ impl Holding {
     fn below(&self, position: u64, payload: &[u8]) -> Option<(u8, u64, Core)> {
         let (level, index) = self.shape.place(position);
         let (core, length) = Core::parse(payload).ok()?;
-        let entries = self.shape.entries(level, index);
+        // How many entries it has follows from these (`Core::parse`).
         let fits = length == payload.len()
             && core.naming == Naming::Hash
             && (core.level, &core.name, core.chunk_bytes) == (level, &self.core.name, self.core.chunk_bytes)
-            && u64::from(core.count) == entries.end - entries.start
             && core.length == covered(&self.core, &self.shape, level, index);
         fits.then_some((level, index, core))
     }

@@ -162,6 +162,17 @@ fn a_cache_with_nobody_above_says_that_it_has_not() {
     assert_eq!(net.nodes[0].sources(flow)[0].complaint, Some(Complaint::HasNot));
 }
 
+#[test]
+fn a_cache_says_so_when_nobody_above_has_an_object() {
+    let mut net = Net::new(4);
+    net.nodes[1].relay(net.now, Box::new(Hoard::default()), &[path(1, 2), path(1, 3)]);
+    let flow = net.fetch(0, published(&content(1000)).wanted(), &[1]);
+    net.run(Duration::from_secs(1), &Shelf::default(), |_| false);
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, Some(Complaint::HasNot));
+    let asked = net.log.iter().filter(|seen| seen.from == 1 && seen.to > 1);
+    assert_eq!(asked.count(), 4, "each without a cookie and with one");
+}
+
 /// Somebody who asks a cache for what he likes. He receives where he says he is.
 pub struct Asker {
     node: usize,

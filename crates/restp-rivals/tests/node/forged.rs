@@ -59,6 +59,28 @@ fn refusal(code: Refusal) -> Kind {
     }
 }
 
+/// He cannot end a fetch with a root that is none either.
+#[test]
+fn a_root_that_answers_another_request_says_nothing_of_its_source() {
+    let data = content(30_000);
+    let mut net = Net::new(2);
+    net.nodes[1].publish(published(&data));
+    let flow = net.fetch(0, published(&data).wanted(), &[1]);
+    let header = Header {
+        kind: Kind::Manifest { request: 1 },
+        flags: flags::HASH,
+        pointer: Pointer {
+            object: 1,
+            chunk: 0,
+            sequence: 0,
+        },
+    };
+    inject(&mut net, 1, 0, &header, b"no root");
+    assert_eq!(net.nodes[0].counters().dropped, 1);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+}
+
 /// Who sees the numbers and refuses something of another object does not speak of this one.
 #[test]
 fn a_refusal_has_to_name_the_object_and_what_was_asked_for() {

@@ -9,7 +9,7 @@ use restp_base::units::Rate;
 use restp_rivals::itp::manifest::{self, Core};
 use restp_rivals::itp::node::{Complaint, Node, NodeConfig, Published, RootError, Wanted};
 use restp_rivals::itp::trust::Publisher;
-use restp_rivals::itp::wire::{Header, Kind, Pointer};
+use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -176,6 +176,78 @@ fn a_manifest_that_its_place_does_not_allow_ends_the_fetch() {
     net.run(Duration::from_secs(60), &Shelf::default(), |_| false);
     assert_eq!(net.nodes[0].sources(flow)[0].complaint, Some(Complaint::Lies));
     assert!(!net.is_complete(0, flow));
+}
+
+/// A manifest that differs from the right one in one field, and what is wrong with it.
+type Wrong = (&'static str, fn(&mut Core));
+
+#[test]
+fn one_wrong_field_of_a_manifest_is_enough() {
+    let wrong: [Wrong; 5] = [
+        ("nothing", |_| {}),
+        ("length", |core| core.length -= 1),
+        ("count", |core| {
+            core.count -= 1;
+            core.digests.pop();
+        }),
+        ("name", |core| core.name = Bytes::from_static(b"other")),
+        ("chunk size", |core| core.chunk_bytes += 1),
+    ];
+    let data = content(60_000);
+    for (what, change) in wrong {
+        let (core, mut memory) = object(&data);
+        let (mut root, _) = Core::parse(&core).unwrap();
+        let (mut below, _) = Core::parse(&memory.manifests[0]).unwrap();
+        change(&mut below);
+        memory.manifests[0] = below.emit().into();
+        root.digests[0] = manifest::digest(&memory.manifests[0]);
+        let core = Bytes::from(root.emit());
+        let signature = publisher().sign(&manifest::digest(&core));
+        let published = Published::new(&core, signature, Box::new(memory)).unwrap();
+        let mut net = Net::new(2);
+        let wanted = published.wanted();
+        net.nodes[1].publish(published);
+        let flow = net.fetch(0, wanted, &[1]);
+        net.run(Duration::from_secs(60), &Shelf::default(), |net| {
+            net.is_complete(0, flow)
+        });
+        let complaint = net.nodes[0].sources(flow)[0].complaint;
+        let expected = (what != "nothing").then_some(Complaint::Lies);
+        assert_eq!(complaint, expected, "{what}");
+        assert_eq!(net.is_complete(0, flow), expected.is_none(), "{what}");
+    }
+}
+
+/// With a proof that is right, and for ever.
+#[test]
+fn a_source_that_wants_nothing_but_proofs_is_given_up() {
+    let data = content(3_000_000);
+    let mut net = Net::new(2);
+    net.nodes[1].publish(published(&data));
+    net.rule = Box::new(|seen, datagram| {
+        if seen.is_data() {
+            let code = Refusal::Unproved;
+            let kind = Kind::Nack {
+                code,
+                retry_after_ms: 0,
+            };
+            let header = Header {
+                kind,
+                ..seen.header.clone()
+            };
+            datagram.body = [&header.emit()[..], &[7; 8]].concat().into();
+        }
+        true
+    });
+    let flow = net.fetch(0, published(&data).wanted(), &[1]);
+    let is_over = |net: &Net| {
+        net.events[0]
+            .iter()
+            .any(|event| matches!(event, Event::Closed(..)))
+    };
+    net.run(LONG, &Shelf::default(), is_over);
+    assert_eq!(net.nodes[0].sources(flow)[0].complaint, Some(Complaint::Unproved));
+    assert!(is_over(&net));
 }
 
 #[test]

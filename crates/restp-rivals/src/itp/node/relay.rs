@@ -460,3 +460,31 @@ fn refuse(waiter: &Waiter, code: Refusal) -> Datagram {
         Bytes::new(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Empty;
+
+    impl Store for Empty {
+        fn get(&mut self, _: &Digest, _: bool) -> Poll<Option<Bytes>> {
+            Poll::Ready(None)
+        }
+        fn put(&mut self, _: &Digest, _: &Bytes) {}
+        fn root(&mut self, _: &Wanted) -> Poll<Option<Bytes>> {
+            Poll::Ready(None)
+        }
+        fn put_root(&mut self, _: &Wanted, _: &Bytes) {}
+    }
+
+    /// Both are given back together, so that what only one of them has would never come back.
+    #[test]
+    fn who_gets_no_seat_takes_no_place() {
+        let mut relay = Relay::new(Time::ZERO, &ItpParameters::default(), Box::new(Empty), &[]);
+        relay.seats = Shares::new(0);
+        assert!(!relay.admits(IpAddr::from([10, 0, 0, 1])));
+        assert_eq!(relay.places.taken(), 0);
+    }
+}
