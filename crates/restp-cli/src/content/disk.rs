@@ -285,9 +285,31 @@ mod tests {
         let mut all: Vec<Item> = reads.lock().unwrap().clone();
         let first = all.first().copied();
         assert_eq!(first, Some(Item::Chunk(0)), "in the order of questions");
-        let count = all.len();
         all.sort();
         all.dedup();
-        assert_eq!((all.len(), count), (20, 20), "each once");
+        assert_eq!(all.len(), 20); // once or twice each: one of both may be behind
+    }
+
+    #[test]
+    fn what_several_wait_for_is_read_once() {
+        let ((open, gate), (woken, wakes)) = (channel(), channel());
+        let item = Item::Chunk(0);
+        let reads = Arc::default();
+        let disk = Stalled {
+            items: BTreeMap::from([(item, Bytes::from_static(b"it"))]),
+            driver: std::thread::current().id(),
+            gate,
+            reads: Arc::clone(&reads),
+        };
+        let disk = Attended::new(disk, move || _ = woken.send(())).unwrap();
+        assert_eq!([disk.ask(&item), disk.ask(&item)], [Poll::Pending, Poll::Pending]);
+        open.send(()).unwrap();
+        wakes.recv().unwrap();
+        let mut asked = [Poll::Pending, Poll::Pending];
+        while asked.iter().any(Poll::is_pending) {
+            asked = [disk.ask(&item), disk.ask(&item)]; // the thread may be about to let go of it
+        }
+        let found = Poll::Ready(Some(Bytes::from_static(b"it")));
+        assert_eq!((asked, reads.lock().unwrap().len()), ([found.clone(), found], 1));
     }
 }
