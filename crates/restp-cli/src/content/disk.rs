@@ -1,5 +1,5 @@
-//! A disk that nobody waits for but a thread of its own: one that is slow, or a server of files that does not answer, holds up nobody
-//! else at the port. What the system has in memory is read at once.
+//! Disk access off the driver's thread: a slow disk, or a network file system that does not respond, blocks no other flow on the port.
+//! What the page cache holds is read at once.
 
 use bytes::Bytes;
 use std::fmt;
@@ -8,117 +8,125 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Poll;
+use std::thread::JoinHandle;
 
-/// What is to be written, and waits for the thread. What is beyond is not written.
+/// Reads and writes in the queue of the thread. A write beyond that is not done.
 const MOST_JOBS: usize = 1024;
 
 /// What can be read.
 pub trait Disk: fmt::Debug + Send + 'static {
-    /// For what.
-    type Question: Clone + PartialEq + fmt::Debug + Send;
-    /// What is there. `Pending`: the disk would have to be waited for, and it does not `wait`.
-    fn answer(&mut self, question: &Self::Question, wait: bool) -> Poll<Option<Bytes>>;
+    /// Names what is read.
+    type Key: Clone + PartialEq + fmt::Debug + Send;
+    /// Reads what `key` names. `Pending`: the read would block, and `may_block` is false.
+    fn read(&mut self, key: &Self::Key, may_block: bool) -> Poll<Option<Bytes>>;
 }
 
-/// A disk and its thread.
+/// A disk, and the thread that blocks on it.
 #[derive(Debug)]
-pub struct Attended<D: Disk> {
-    desk: Arc<Mutex<Desk<D>>>,
+pub struct BackgroundDisk<D: Disk> {
+    state: Arc<Mutex<State<D>>>,
     jobs: SyncSender<Job<D>>,
+    thread: JoinHandle<()>,
 }
 
-/// The thread has it while it waits for the disk.
+/// The thread holds the lock while it blocks.
 #[derive(Debug)]
-struct Desk<D: Disk> {
+struct State<D: Disk> {
     disk: D,
     is_reading: bool,
-    /// What was read last: whoever asks for it next does not have it read again.
-    read: Option<(D::Question, Option<Bytes>)>,
+    /// The last result of the thread, for all who ask for the same key.
+    last_read: Option<(D::Key, Option<Bytes>)>,
 }
 
-type Job<D> = Box<dyn FnOnce(&mut Desk<D>) + Send>;
+type Job<D> = Box<dyn FnOnce(&mut State<D>) + Send>;
 
-impl<D: Disk> Attended<D> {
-    /// `wake`: who was told `Pending` is to ask again. It is called by the thread.
+impl<D: Disk> BackgroundDisk<D> {
+    /// The thread calls `wake` after each job: what was `Pending` is to be polled again.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn new(disk: D, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let (jobs, waiting) = sync_channel(MOST_JOBS);
-        let desk = Arc::new(Mutex::new(Desk {
+        let (jobs, queue) = sync_channel(MOST_JOBS);
+        let state = Arc::new(Mutex::new(State {
             disk,
             is_reading: false,
-            read: None,
+            last_read: None,
         }));
-        let own = desk.clone();
-        std::thread::Builder::new()
+        let own = state.clone();
+        let thread = std::thread::Builder::new()
             .name("disk".into())
-            .spawn(move || attend(&own, &waiting, wake))?;
-        Ok(Attended { desk, jobs })
+            .spawn(move || run_jobs(&own, &queue, wake))?;
+        Ok(BackgroundDisk { state, jobs, thread })
     }
 
-    /// None: the thread has it, and will wake who asks.
-    fn desk(&self) -> Option<MutexGuard<'_, Desk<D>>> {
-        match self.desk.try_lock() {
-            Ok(desk) => Some(desk),
-            Err(TryLockError::Poisoned(desk)) => Some(desk.into_inner()),
+    /// None: the thread holds it, and will wake.
+    fn try_lock(&self) -> Option<MutexGuard<'_, State<D>>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// What answers `question`, if it is there without waiting. Else it is read, one question after the other.
-    pub fn ask(&self, question: &D::Question) -> Poll<Option<Bytes>> {
-        let Some(mut desk) = self.desk() else {
+    /// What `key` names, if it can be read without blocking. Otherwise the thread reads it, one key at a time.
+    pub fn poll_read(&self, key: &D::Key) -> Poll<Option<Bytes>> {
+        let Some(mut state) = self.try_lock() else {
             return Poll::Pending;
         };
-        if let Some((_, bytes)) = desk
-            .read
-            .take_if(|(read, bytes)| read == question && bytes.is_none())
+        if let Some((_, missing)) = state
+            .last_read
+            .take_if(|(last, bytes)| last == key && bytes.is_none())
         {
-            return Poll::Ready(bytes); // it may be there later
+            return Poll::Ready(missing); // it may be there later
         }
-        if let Some((_, bytes)) = desk.read.as_ref().filter(|(read, _)| read == question) {
+        if let Some((_, bytes)) = state.last_read.as_ref().filter(|(last, _)| last == key) {
             return Poll::Ready(bytes.clone());
         }
-        let answer = desk.disk.answer(question, false);
-        if answer.is_ready() || desk.is_reading {
-            return answer;
+        let found = state.disk.read(key, false);
+        if found.is_ready() {
+            return found;
         }
-        let read = question.clone();
-        let sent = self.jobs.try_send(Box::new(move |desk| {
-            desk.is_reading = false;
-            if let Poll::Ready(bytes) = desk.disk.answer(&read, true) {
-                desk.read = Some((read, bytes));
+        if self.thread.is_finished() {
+            return Poll::Ready(None); // a read has panicked: nothing would wake
+        }
+        if state.is_reading {
+            return Poll::Pending;
+        }
+        let key = key.clone();
+        let job = self.jobs.try_send(Box::new(move |state| {
+            state.is_reading = false;
+            if let Poll::Ready(bytes) = state.disk.read(&key, true) {
+                state.last_read = Some((key, bytes));
             }
         }));
-        desk.is_reading = sent.is_ok();
-        match sent {
+        state.is_reading = job.is_ok();
+        match job {
             Err(TrySendError::Disconnected(_)) => Poll::Ready(None),
-            // Full: what is written wakes as well.
+            // Full: writes wake as well.
             Ok(()) | Err(TrySendError::Full(_)) => Poll::Pending,
         }
     }
 
-    /// Writes now what `is_quick`, else when the thread gets to it. False: too much waits already.
+    /// Writes at once if `is_quick`, otherwise on the thread. False: its queue is full.
     pub fn write(
         &self,
         is_quick: impl FnOnce(&D) -> bool,
         write: impl FnOnce(&mut D) + Send + 'static,
     ) -> bool {
-        if let Some(mut desk) = self.desk()
-            && is_quick(&desk.disk)
+        if let Some(mut state) = self.try_lock()
+            && is_quick(&state.disk)
         {
-            write(&mut desk.disk);
+            write(&mut state.disk);
             return true;
         }
-        let job = |desk: &mut Desk<D>| write(&mut desk.disk);
+        let job = |state: &mut State<D>| write(&mut state.disk);
         self.jobs.try_send(Box::new(job)).is_ok()
     }
 }
 
-fn attend<D: Disk>(desk: &Mutex<Desk<D>>, jobs: &Receiver<Job<D>>, wake: impl Fn()) {
-    while let Ok(job) = jobs.recv() {
-        job(&mut desk.lock().unwrap_or_else(PoisonError::into_inner));
+fn run_jobs<D: Disk>(state: &Mutex<State<D>>, queue: &Receiver<Job<D>>, wake: impl Fn()) {
+    while let Ok(job) = queue.recv() {
+        job(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
         wake();
     }
 }
@@ -128,7 +136,7 @@ fn attend<D: Disk>(desk: &Mutex<Desk<D>>, jobs: &Receiver<Job<D>>, wake: impl Fn
 pub fn read_at_once(file: &File, into: &mut [u8], at: u64) -> bool {
     let length = into.len();
     let buffers = &mut [io::IoSliceMut::new(into)];
-    // Whatever is wrong is found again by who waits.
+    // An error shows again in the blocking read.
     rustix::io::preadv2(file, buffers, at, rustix::io::ReadWriteFlags::NOWAIT) == Ok(length)
 }
 
@@ -164,9 +172,9 @@ mod tests {
     }
 
     impl Disk for Stalled {
-        type Question = Item;
+        type Key = Item;
 
-        fn answer(&mut self, item: &Item, wait: bool) -> Poll<Option<Bytes>> {
+        fn read(&mut self, item: &Item, wait: bool) -> Poll<Option<Bytes>> {
             if !wait {
                 return Poll::Pending;
             }
@@ -256,7 +264,7 @@ mod tests {
                 reads: Arc::clone(&reads),
             };
             let wake = move || _ = caller.call(Node::on_disk);
-            Box::new(Attended::new(disk, wake).unwrap())
+            Box::new(BackgroundDisk::new(disk, wake).unwrap())
         });
         let quick = published(&data, |items| Box::new(InMemory(items)));
         let (wanted, other) = (slow.wanted(), quick.wanted());
@@ -301,15 +309,39 @@ mod tests {
             gate,
             reads: Arc::clone(&reads),
         };
-        let disk = Attended::new(disk, move || _ = woken.send(())).unwrap();
-        assert_eq!([disk.ask(&item), disk.ask(&item)], [Poll::Pending, Poll::Pending]);
+        let disk = BackgroundDisk::new(disk, move || _ = woken.send(())).unwrap();
+        assert_eq!(
+            [disk.poll_read(&item), disk.poll_read(&item)],
+            [Poll::Pending, Poll::Pending]
+        );
         open.send(()).unwrap();
         wakes.recv().unwrap();
         let mut asked = [Poll::Pending, Poll::Pending];
         while asked.iter().any(Poll::is_pending) {
-            asked = [disk.ask(&item), disk.ask(&item)]; // the thread may be about to let go of it
+            asked = [disk.poll_read(&item), disk.poll_read(&item)]; // the thread may still hold the lock
         }
         let found = Poll::Ready(Some(Bytes::from_static(b"it")));
         assert_eq!((asked, reads.lock().unwrap().len()), ([found.clone(), found], 1));
+    }
+
+    #[derive(Debug)]
+    struct Broken;
+
+    impl Disk for Broken {
+        type Key = ();
+
+        fn read(&mut self, (): &(), may_block: bool) -> Poll<Option<Bytes>> {
+            assert!(!may_block, "broken");
+            Poll::Pending
+        }
+    }
+
+    #[test]
+    fn a_read_that_panics_leaves_nobody_pending_for_ever() {
+        let disk = BackgroundDisk::new(Broken, || ()).unwrap();
+        while disk.poll_read(&()).is_pending() {
+            std::thread::yield_now();
+        }
+        assert_eq!(disk.poll_read(&()), Poll::Ready(None));
     }
 }

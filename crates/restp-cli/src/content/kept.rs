@@ -1,6 +1,6 @@
 //! The store of a cache that works: what is asked of it and put into it does not wait for its disk.
 
-use super::disk::{Attended, Disk};
+use super::disk::{BackgroundDisk, Disk};
 use super::store::{DiskStore, StoreStats};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::Digest;
@@ -20,10 +20,10 @@ pub enum Stored {
 }
 
 impl Disk for DiskStore {
-    type Question = Stored;
+    type Key = Stored;
 
-    fn answer(&mut self, question: &Stored, wait: bool) -> Poll<Option<Bytes>> {
-        match question {
+    fn read(&mut self, key: &Stored, wait: bool) -> Poll<Option<Bytes>> {
+        match key {
             Stored::Chunk(name, in_doubt) => self.get(name, *in_doubt, wait),
             Stored::Root(wanted) if wait => Poll::Ready(self.root(wanted)),
             Stored::Root(_) => Poll::Pending,
@@ -34,7 +34,7 @@ impl Disk for DiskStore {
 /// A store that a cache works with.
 #[derive(Debug)]
 pub struct Kept {
-    disk: Attended<DiskStore>,
+    disk: BackgroundDisk<DiskStore>,
     stats: Arc<StoreStats>,
 }
 
@@ -46,7 +46,7 @@ impl Kept {
     pub fn new(store: DiskStore, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         Ok(Kept {
             stats: store.stats(),
-            disk: Attended::new(store, wake)?,
+            disk: BackgroundDisk::new(store, wake)?,
         })
     }
 
@@ -63,7 +63,7 @@ impl Kept {
 
 impl Store for Kept {
     fn get(&mut self, name: &Digest, in_doubt: bool) -> Poll<Option<Bytes>> {
-        self.disk.ask(&Stored::Chunk(*name, in_doubt))
+        self.disk.poll_read(&Stored::Chunk(*name, in_doubt))
     }
 
     fn put(&mut self, name: &Digest, payload: &Bytes) {
@@ -72,7 +72,7 @@ impl Store for Kept {
     }
 
     fn root(&mut self, wanted: &Wanted) -> Poll<Option<Bytes>> {
-        self.disk.ask(&Stored::Root(*wanted))
+        self.disk.poll_read(&Stored::Root(*wanted))
     }
 
     fn put_root(&mut self, wanted: &Wanted, body: &Bytes) {

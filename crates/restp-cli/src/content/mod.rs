@@ -10,7 +10,7 @@
 //! | `download` | what is fetched, on its way |
 //! | `store`, `pack` | what a cache keeps |
 //! | `kept` | the same while a cache works |
-//! | `disk` | a disk that nobody waits for but a thread |
+//! | `disk` | disk access off the driver's thread |
 
 mod disk;
 mod download;

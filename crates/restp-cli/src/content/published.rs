@@ -1,6 +1,6 @@
 //! What is published, read where it lies: nothing is copied, and what is kept in memory does not grow with it.
 
-use super::disk::{Attended, Disk, read_at_once};
+use super::disk::{BackgroundDisk, Disk, read_at_once};
 use super::layout;
 use super::slots::Slots;
 use crate::transfer::SourceError;
@@ -82,7 +82,7 @@ impl Readable {
     /// # Errors
     /// When the system gives no thread.
     pub fn published(self, wake: impl Fn() + Send + 'static) -> io::Result<Published> {
-        let disk = Attended::new(self.object, wake)?;
+        let disk = BackgroundDisk::new(self.object, wake)?;
         Published::new(&self.core, self.signature, Box::new(disk)).map_err(io::Error::other)
     }
 }
@@ -244,9 +244,9 @@ impl OnDisk {
 }
 
 impl Disk for OnDisk {
-    type Question = Item;
+    type Key = Item;
 
-    fn answer(&mut self, item: &Item, wait: bool) -> Poll<Option<Bytes>> {
+    fn read(&mut self, item: &Item, wait: bool) -> Poll<Option<Bytes>> {
         match *item {
             Item::Chunk(number) => self.chunk(number, wait),
             Item::Manifest(position) if wait => Poll::Ready(self.manifests.get(position)),
@@ -258,13 +258,13 @@ impl Disk for OnDisk {
     }
 }
 
-impl<D: Disk<Question = Item>> Source for Attended<D> {
+impl<D: Disk<Key = Item>> Source for BackgroundDisk<D> {
     fn chunk(&mut self, number: u64) -> Poll<Option<Bytes>> {
-        self.ask(&Item::Chunk(number))
+        self.poll_read(&Item::Chunk(number))
     }
 
     fn manifest(&mut self, position: u64) -> Poll<Option<Bytes>> {
-        self.ask(&Item::Manifest(position))
+        self.poll_read(&Item::Manifest(position))
     }
 }
 
