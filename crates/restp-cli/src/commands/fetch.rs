@@ -203,7 +203,7 @@ impl Running {
                     fetched += payload.len() as u64;
                 }
                 download
-                    .put(item, &payload)
+                    .put(item, payload)
                     .map_err(|error| refusal(error.into()))?;
             }
             line.show(Look {

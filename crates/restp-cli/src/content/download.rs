@@ -14,13 +14,14 @@ use restp_rivals::itp::node::{Item, Keep, Wanted};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Chunks that lie behind each other are written together, up to so many bytes.
-const TOGETHER: usize = 256 << 10;
+/// Chunks that lie behind each other are written together, up to so many bytes in so many pieces (IOV_MAX of Linux).
+const TOGETHER: u64 = 256 << 10;
+const PIECES: usize = 1024;
 
 /// Why something fetched does not become a file.
 #[derive(Debug, Error)]
@@ -73,8 +74,9 @@ pub struct Download {
     length: u64,
     chunk_bytes: u64,
     /// Chunks that wait to be written, in a row, and where the first belongs.
-    together: Vec<u8>,
+    together: Vec<Bytes>,
     together_at: u64,
+    together_bytes: u64,
 }
 
 /// What is on disk from before.
@@ -103,6 +105,25 @@ impl Keep for Kept {
             }
         }
     }
+}
+
+/// Writes `pieces` behind each other, from `at` on.
+fn write_all_at(file: &File, pieces: &[Bytes], mut at: u64) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut left = &mut slices[..];
+    IoSlice::advance_slices(&mut left, 0); // what is empty goes
+    while !left.is_empty() {
+        match rustix::io::pwritev(file, left, at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                IoSlice::advance_slices(&mut left, written);
+                at += written as u64;
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Is there a file that has the name of the object? What is inside of folders is known only when everything has come.
@@ -146,6 +167,7 @@ impl Download {
             chunk_bytes: core.chunk_bytes.into(),
             together: Vec::new(),
             together_at: 0,
+            together_bytes: 0,
         })
     }
 
@@ -167,16 +189,18 @@ impl Download {
     ///
     /// # Errors
     /// When the disk does not take it.
-    pub fn put(&mut self, item: Item, payload: &[u8]) -> io::Result<()> {
+    pub fn put(&mut self, item: Item, payload: Bytes) -> io::Result<()> {
         match item {
-            Item::Manifest(position) => self.manifests.put(position, payload),
+            Item::Manifest(position) => self.manifests.put(position, &payload),
             Item::Chunk(number) => {
                 let at = number * self.chunk_bytes;
-                if at != self.together_at + self.together.len() as u64 || self.together.len() >= TOGETHER {
+                let is_next = at == self.together_at + self.together_bytes;
+                if !is_next || self.together_bytes >= TOGETHER || self.together.len() == PIECES {
                     self.flush()?;
                     self.together_at = at;
                 }
-                self.together.extend_from_slice(payload);
+                self.together_bytes += payload.len() as u64;
+                self.together.push(payload);
                 Ok(())
             }
         }
@@ -187,10 +211,9 @@ impl Download {
     /// # Errors
     /// When the disk does not take it.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.object
-            .file()
-            .write_all_at(&self.together, self.together_at)?;
+        write_all_at(self.object.file(), &self.together, self.together_at)?;
         self.together.clear();
+        self.together_bytes = 0;
         Ok(())
     }
 
@@ -281,5 +304,27 @@ impl Download {
         target.complete().await?;
         heard.abort();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_written_behind_each_other_also_empty_ones() {
+        let file = tempfile::tempfile().unwrap();
+        let pieces: Vec<Bytes> = (0..PIECES)
+            .map(|number| Bytes::from(vec![number as u8; number % 7]))
+            .collect();
+        write_all_at(&file, &pieces, 5).unwrap();
+        write_all_at(&file, &[], 0).unwrap();
+        let expected = [&[0; 5][..], &pieces.concat()].concat();
+        let mut written = vec![1; expected.len()];
+        file.read_exact_at(&mut written, 0).unwrap();
+        assert!(written == expected);
+        assert_eq!(file.metadata().unwrap().len(), expected.len() as u64);
+        let refused = File::open("/dev/null").and_then(|null| write_all_at(&null, &pieces, 0));
+        assert!(refused.is_err(), "it is open for reading");
     }
 }

@@ -138,7 +138,7 @@ pub fn publish(
             continue; // it waits
         };
         for chunk in bytes.chunks(chunk_bytes as usize) {
-            for (position, manifest) in tree.push(manifest::digest(chunk)) {
+            for (position, manifest) in tree.push(chunk) {
                 object
                     .manifests
                     .put(position, &manifest)

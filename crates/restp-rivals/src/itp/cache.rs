@@ -7,7 +7,7 @@ mod pending;
 
 use super::content_store::{ContentStore, Name};
 use super::host::{datagram, take_apart};
-use super::manifest::{self, DIGEST_BYTES, Digest};
+use super::manifest::{self, DIGEST_BYTES};
 use super::wire::{Header, Kind, flags};
 use bytes::Bytes;
 use pending::{Pending, Waiting};
@@ -136,7 +136,7 @@ impl Cache {
 /// Does it contain what was asked for, as far as that was said?
 impl Waiting {
     fn takes(&self, payload: &Bytes) -> bool {
-        let is = |digest: &Digest| manifest::digest(payload) == *digest;
+        let is = |digest| manifest::is_named(payload, digest);
         self.digest.as_ref().is_none_or(is)
     }
 }

@@ -5,7 +5,7 @@
 //! reaches: what is kept does not grow with the object. Each is checked against the digest and the shape that its place demands before
 //! anything of it is used.
 
-use super::manifest::{self, Core, Digest, ManifestError, Naming, Shape, covered};
+use super::manifest::{Core, Digest, Hash, ManifestError, Naming, Shape, covered};
 use super::wire::Snapshot;
 use bytes::Bytes;
 use restp_base::ranges::Ranges;
@@ -233,7 +233,11 @@ impl Holding {
             Item::Manifest(_) => true,
             Item::Chunk(number) => payload.len() as u64 == self.bytes_of(number),
         };
-        let is_named = |digest: &Digest| manifest::digest(payload) == *digest;
+        let hash = match item {
+            Item::Manifest(_) => Hash::Sha256,
+            Item::Chunk(_) => self.core.hash,
+        };
+        let is_named = |digest: &Digest| hash.digest(payload) == *digest;
         right_length
             && match self.core.naming {
                 Naming::Sequence => true,
@@ -287,7 +291,7 @@ impl Holding {
         let (core, length) = Core::parse(payload).ok()?;
         // How many entries it has follows from these (`Core::parse`).
         let fits = length == payload.len()
-            && core.naming == Naming::Hash
+            && (core.naming, core.hash) == (Naming::Hash, self.core.hash)
             && (core.level, &core.name, core.chunk_bytes) == (level, &self.core.name, self.core.chunk_bytes)
             && core.length == covered(&self.core, &self.shape, level, index);
         fits.then_some((level, index, core))

@@ -1,7 +1,7 @@
 //! A producer's object (ITP §III.A: manifest, pointer to the data, nexus timeout): the same for every consumer, and nothing in it
 //! about any of them.
 
-use super::manifest::{self, Core, ManifestError, Naming, Shape, Trailer, TreeBuilder};
+use super::manifest::{self, Core, Hash, ManifestError, Naming, Shape, Trailer, TreeBuilder};
 use super::wire::{Pointer, Refusal, flags};
 use bytes::{Bytes, BytesMut};
 use restp_base::time::{Duration, Time};
@@ -174,6 +174,7 @@ fn sequence(length: u64, chunk_bytes: u32, name: Bytes) -> Result<Bytes, Manifes
     let shape = Shape::new(Naming::Sequence, length, chunk_bytes, name.len())?;
     let core = Core {
         naming: Naming::Sequence,
+        hash: Hash::default(),
         level: 0,
         length,
         chunk_bytes,
@@ -188,7 +189,7 @@ fn sequence(length: u64, chunk_bytes: u32, name: Bytes) -> Result<Bytes, Manifes
 fn tree(mut tree: TreeBuilder, chunks: &[Bytes]) -> (Bytes, Vec<Bytes>) {
     let mut manifests = vec![Bytes::new(); tree.shape().inner() as usize];
     for chunk in chunks {
-        for (position, manifest) in tree.push(manifest::digest(chunk)) {
+        for (position, manifest) in tree.push(chunk) {
             manifests[position as usize] = manifest;
         }
     }

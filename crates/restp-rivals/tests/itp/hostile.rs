@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Datagram, Head, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
-use restp_rivals::itp::manifest::{self, Core, Naming, Trailer};
+use restp_rivals::itp::manifest::{self, Core, Hash, Naming, Trailer};
 use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
 use restp_rivals::udp::wire::Header as UdpHeader;
 
@@ -92,6 +92,7 @@ fn a_manifest_under_the_number_of_another_object_is_dropped() {
     let mut net = Net::new(&itp(&[]), 2);
     let core = Core {
         naming: Naming::Sequence,
+        hash: Hash::Sha256,
         level: 0,
         length: 1000,
         chunk_bytes: 500,
@@ -213,6 +214,7 @@ proptest! {
 fn a_manifest_from_anywhere_sends_no_interests_to_whom_it_names() {
     let core = Core {
         naming: Naming::Sequence,
+        hash: Hash::Sha256,
         level: 0,
         length: 3000,
         chunk_bytes: 500,

@@ -39,6 +39,31 @@ fn the_second_of_two_consumers_costs_the_producer_nothing() {
     assert_eq!(above[0].refused, 0);
 }
 
+/// They are named by BLAKE3. What the producer's first chunk is changed to is refused by the cache, which then has the right one.
+#[test]
+fn long_chunks_come_through_a_cache_and_a_changed_one_is_refused() {
+    let data = content(400_000);
+    let mut net = Net::new(3);
+    let wanted = published_in(&data, 8000).wanted();
+    net.nodes[2].publish(published_in(&data, 8000));
+    net.nodes[1].relay(net.now, Box::new(Hoard::default()), &[path(1, 2)]);
+    let mut is_changed = false;
+    net.rule = Box::new(move |seen, datagram| {
+        if seen.from == 2 && seen.bytes > 8000 && !std::mem::replace(&mut is_changed, true) {
+            let mut changed = datagram.body.to_vec();
+            changed[4000] ^= 1;
+            datagram.body = changed.into();
+        }
+        true
+    });
+    let flow = net.fetch(0, wanted, &[1]);
+    net.run(LONG, &Shelf::default(), |net| net.is_complete(0, flow));
+    assert_eq!(net.bytes(0, flow), data);
+    let (_, above) = net.nodes[1].relayed().expect("a cache");
+    assert_eq!(above[0].refused, 1);
+    assert_eq!(net.nodes[0].sources(flow)[0].refused, 0);
+}
+
 #[test]
 fn a_hundred_consumers_at_once_cost_the_producer_one_copy() {
     let data = content(300_000);

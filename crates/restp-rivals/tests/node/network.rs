@@ -128,12 +128,19 @@ pub fn content(bytes: usize) -> Vec<u8> {
 
 /// The parts of an object.
 pub fn object(data: &[u8]) -> (Bytes, Memory) {
-    let mut tree =
-        TreeBuilder::new(data.len() as u64, CHUNK, Bytes::from_static(b"thing")).expect("possible");
+    object_of(data, CHUNK)
+}
+
+fn object_of(data: &[u8], chunk_bytes: u32) -> (Bytes, Memory) {
+    let name = Bytes::from_static(b"thing");
+    let mut tree = TreeBuilder::new(data.len() as u64, chunk_bytes, name).expect("possible");
     let mut manifests = vec![Bytes::new(); tree.shape().inner() as usize];
-    let chunks: Vec<Bytes> = data.chunks(CHUNK as usize).map(Bytes::copy_from_slice).collect();
+    let chunks: Vec<Bytes> = data
+        .chunks(chunk_bytes as usize)
+        .map(Bytes::copy_from_slice)
+        .collect();
     for chunk in &chunks {
-        for (position, manifest) in tree.push(manifest::digest(chunk)) {
+        for (position, manifest) in tree.push(chunk) {
             manifests[position as usize] = manifest;
         }
     }
@@ -146,7 +153,12 @@ pub fn publisher() -> Publisher {
 
 /// `data`, published.
 pub fn published(data: &[u8]) -> Published {
-    let (core, memory) = object(data);
+    published_in(data, CHUNK)
+}
+
+/// `data`, published in chunks of `chunk_bytes`.
+pub fn published_in(data: &[u8], chunk_bytes: u32) -> Published {
+    let (core, memory) = object_of(data, chunk_bytes);
     let signature = publisher().sign(&manifest::digest(&core));
     Published::new(&core, signature, Box::new(memory)).expect("a root")
 }

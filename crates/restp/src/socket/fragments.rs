@@ -2,19 +2,18 @@
 //! the question cut (RFC 8899 §3, and the library that sends says so to the kernel). What is too long for a path that has
 //! become narrower may.
 
-/// While it lives, what `socket` sends may be cut into pieces.
-pub(super) struct Fragments<'a>(&'a tokio::net::UdpSocket);
+use std::sync::atomic::{AtomicBool, Ordering};
 
-impl<'a> Fragments<'a> {
-    pub(super) fn allow(socket: &'a tokio::net::UdpSocket) -> Self {
-        set(socket, true);
-        Fragments(socket)
-    }
-}
+/// Whether what a socket sends may be cut. What asks how long a packet may be is rare, and so are changes.
+#[derive(Debug, Default)]
+pub(super) struct Fragments(AtomicBool);
 
-impl Drop for Fragments<'_> {
-    fn drop(&mut self) {
-        set(self.0, false);
+impl Fragments {
+    /// What `socket` sends from now on may be cut, or may not.
+    pub(super) fn allow(&self, socket: &tokio::net::UdpSocket, allowed: bool) {
+        if self.0.swap(allowed, Ordering::Relaxed) != allowed {
+            set(socket, allowed);
+        }
     }
 }
 
@@ -40,11 +39,13 @@ mod tests {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, ip_mtu_discover};
 
     #[tokio::test]
-    async fn the_permission_ends_with_its_guard() {
+    async fn the_permission_is_that_of_what_leaves() {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let pieces = Fragments::allow(&socket);
-        assert_eq!(ip_mtu_discover(&socket).unwrap(), V4::DONT);
-        drop(pieces);
-        assert_eq!(ip_mtu_discover(&socket).unwrap(), V4::PROBE);
+        let fragments = Fragments::default();
+        for allowed in [true, false, true, true] {
+            fragments.allow(&socket, allowed);
+            let expected = if allowed { V4::DONT } else { V4::PROBE };
+            assert_eq!(ip_mtu_discover(&socket).unwrap(), expected);
+        }
     }
 }

@@ -74,6 +74,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     local: SocketAddr,
     moved: Moved,
+    fragments: Fragments,
 }
 
 impl Socket {
@@ -137,6 +138,7 @@ impl Socket {
             state,
             local,
             moved: Moved::default(),
+            fragments: Fragments::default(),
         })
     }
 
@@ -197,7 +199,7 @@ impl Socket {
                 self.state.try_send((&self.io).into(), &transmit)
             })
         };
-        let _pieces = batch.may_fragment().then(|| Fragments::allow(&self.io));
+        self.fragments.allow(&self.io, batch.may_fragment());
         while batch.send(stats, || self.max_segments(), &mut call).is_pending() {
             match self.io.poll_send_ready(cx) {
                 // Room appeared between the two calls.

@@ -5,9 +5,11 @@
 //! the length of the object, the size of a chunk and the length of the name alone, so a manifest that claims another one is refused
 //! before anything is allocated.
 
+mod hash;
 mod shape;
 mod tree;
 
+pub use hash::{DIGEST_BYTES, Digest, Hash, digest, is_named};
 pub use shape::Shape;
 pub use tree::TreeBuilder;
 pub(super) use tree::covered;
@@ -15,14 +17,9 @@ pub(super) use tree::covered;
 use super::trust::{KEY_BYTES, PublisherKey, SIGNATURE_BYTES, Signature};
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
-/// Bytes of a digest (SHA-256).
-pub const DIGEST_BYTES: usize = 32;
-/// A digest.
-pub type Digest = [u8; DIGEST_BYTES];
 /// Bytes of the core before the name.
 const FIXED_BYTES: usize = 24;
 /// Largest chunk: what UDP carries over IPv4, less its header and ours.
@@ -47,6 +44,8 @@ pub enum Naming {
 pub struct Core {
     /// How its chunks are named.
     pub naming: Naming,
+    /// Of the chunks, where they are named by digests.
+    pub hash: Hash,
     /// 0: the entries are chunks. Else they are manifests one level below.
     pub level: u8,
     /// Bytes of what this manifest describes.
@@ -119,7 +118,11 @@ impl Core {
             Naming::Sequence => 0,
             Naming::Hash => 1,
         };
-        let mut bytes = vec![1, naming, 1, self.level];
+        let hash = match self.hash {
+            Hash::Sha256 => 1,
+            Hash::Blake3 => 2,
+        };
+        let mut bytes = vec![1, naming, hash, self.level];
         bytes.extend(self.length.to_be_bytes());
         bytes.extend(self.chunk_bytes.to_be_bytes());
         bytes.extend(self.count.to_be_bytes());
@@ -147,7 +150,7 @@ impl Core {
         let short_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let word_at =
             |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        let (version, hash, level) = (fixed[0], fixed[2], fixed[3]);
+        let (version, level) = (fixed[0], fixed[3]);
         if version != 1 {
             return value("the version", version.into());
         }
@@ -156,15 +159,18 @@ impl Core {
             1 => Naming::Hash,
             other => return value("the naming", other.into()),
         };
-        if hash != 1 {
-            return value("the hash", hash.into());
-        }
+        let hash = match fixed[2] {
+            1 => Hash::Sha256,
+            2 => Hash::Blake3,
+            other => return value("the hash", other.into()),
+        };
         if short_at(20) != 0 {
             return value("the decode procedure", short_at(20).into());
         }
         let name_bytes = usize::from(short_at(22));
         let core = Core {
             naming,
+            hash,
             level,
             length: u64::from(word_at(4)) << 32 | u64::from(word_at(8)),
             chunk_bytes: word_at(12),
@@ -324,11 +330,6 @@ fn parse_signature(bytes: &[u8]) -> Option<Signature> {
     })
 }
 
-/// The digest of `bytes`.
-pub fn digest(bytes: &[u8]) -> Digest {
-    Sha256::digest(bytes).into()
-}
-
 /// The Object ID of a manifest with this core.
 pub fn object_id(core: &[u8]) -> u64 {
     let digest = digest(core);
@@ -347,6 +348,7 @@ mod tests {
     fn core() -> Core {
         Core {
             naming: Naming::Sequence,
+            hash: Hash::Sha256,
             level: 0,
             length: 3_697_500,
             chunk_bytes: 1500,
@@ -475,13 +477,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_break_the_parsers(bytes in prop::collection::vec(any::<u8>(), 0..300), naming in 0u8..3) {
+        fn no_bytes_break_the_parsers(
+            bytes in prop::collection::vec(any::<u8>(), 0..300), naming in 0u8..3, hash in 1u8..4
+        ) {
             let _ = Trailer::parse(&bytes);
             let _ = Core::parse(&bytes);
             let mut likely = bytes;
             if likely.len() >= FIXED_BYTES {
                 let level = likely[3] % 4;
-                likely[..4].copy_from_slice(&[1, naming, 1, level]);
+                likely[..4].copy_from_slice(&[1, naming, hash, level]);
                 likely[20..23].fill(0);
             }
             if let Ok((core, length)) = Core::parse(&likely) {

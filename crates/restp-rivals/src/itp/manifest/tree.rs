@@ -1,7 +1,7 @@
-//! The manifests of an object, made from the digests of its chunks as they come: what is kept is one unfinished manifest for each
+//! The manifests of an object, made from its chunks as they come: what is kept is one unfinished manifest for each
 //! level, however long the object.
 
-use super::{Core, Digest, ManifestError, Shape, digest};
+use super::{Core, Digest, Hash, ManifestError, Shape, digest};
 use bytes::Bytes;
 
 /// The tree of one object, from the first chunk on.
@@ -23,6 +23,7 @@ impl TreeBuilder {
         let shape = Shape::new(super::Naming::Hash, length, chunk_bytes, name.len())?;
         let root = Core {
             naming: super::Naming::Hash,
+            hash: Hash::fastest(chunk_bytes as usize),
             level: shape.root_level(),
             length,
             chunk_bytes,
@@ -43,10 +44,10 @@ impl TreeBuilder {
         &self.shape
     }
 
-    /// The next chunk has this digest. Returns the manifests below the root that are finished with it, by their positions.
-    pub fn push(&mut self, chunk: Digest) -> Vec<(u64, Bytes)> {
+    /// Takes the next chunk. Returns the manifests below the root that are finished with it, by their positions.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<(u64, Bytes)> {
         let mut finished = Vec::new();
-        let mut entry = chunk;
+        let mut entry = self.root.hash.digest(chunk);
         for level in 0..=self.root.level {
             let (index, entries) = &mut self.levels[usize::from(level)];
             entries.push(entry);

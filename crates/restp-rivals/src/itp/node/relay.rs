@@ -7,7 +7,7 @@ use super::guard::{Cookie, source_of};
 use super::message::{self, Wanted};
 use super::shelf;
 use super::upstream::{Question, Roots, Upstream, UpstreamReport};
-use crate::itp::manifest::Digest;
+use crate::itp::manifest::{self, Digest};
 use crate::itp::parameters::ItpParameters;
 use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
 use bytes::Bytes;
@@ -275,7 +275,7 @@ impl Relay {
         let upstream = &mut self.upstreams[index];
         let (number, question) = upstream.answered(header)?;
         let is_awaited = upstream.lane.on_answer(now, Some(number), true) == Answer::Awaited;
-        let is_good = shelf::is_what(&question.digest, &payload);
+        let is_good = manifest::is_named(&payload, &question.digest);
         upstream.on_payload(payload.len(), is_good);
         self.settle(index);
         if !is_good {

@@ -2,7 +2,7 @@
 //! reads them when they are asked for.
 
 use super::message::Wanted;
-use crate::itp::manifest::{self, Core, Digest, ManifestError, Shape, Trailer};
+use crate::itp::manifest::{self, Core, ManifestError, Shape, Trailer};
 use crate::itp::trust::{PublisherKey, Signature};
 use crate::itp::wire::{Pointer, Refusal, flags};
 use bytes::Bytes;
@@ -116,11 +116,6 @@ pub enum RootError {
     Forged,
 }
 
-/// The digest of what answers an Interest is the one that was asked for.
-pub(super) fn is_what(digest: &Digest, payload: &[u8]) -> bool {
-    manifest::digest(payload) == *digest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,12 +138,12 @@ mod tests {
     /// Its signature is known to who has another root of the publisher.
     #[test]
     fn a_root_with_the_signature_of_another_is_refused() {
-        let root = |digest| {
+        let root = |chunk: &[u8]| {
             let mut tree = TreeBuilder::new(10, 1000, Bytes::new()).unwrap();
-            tree.push(digest);
+            tree.push(chunk);
             tree.finish().unwrap()
         };
-        let (core, other) = (root([0; 32]), root([1; 32]));
+        let (core, other) = (root(b"this"), root(b"that"));
         let signature = Publisher::from_seed(&[1; 32])
             .unwrap()
             .sign(&manifest::digest(&core));
@@ -171,7 +166,7 @@ mod tests {
     #[test]
     fn the_last_chunk_says_so_and_beyond_the_end_there_is_nothing() {
         let mut tree = TreeBuilder::new(100_000, 1000, Bytes::new()).unwrap();
-        (0..100).for_each(|_| _ = tree.push([0; 32]));
+        (0..100).for_each(|_| _ = tree.push(b"chunk"));
         let core = tree.finish().unwrap();
         let signature = Publisher::from_seed(&[1; 32])
             .unwrap()
