@@ -66,6 +66,10 @@ impl Check {
                 .iter()
                 .map(|row| self.premium(premium, row))
                 .collect(),
+            Expect::Premiums(premiums) => rows(&groups, &premiums.axis)
+                .iter()
+                .map(|row| self.premiums(premiums, row))
+                .collect(),
             Expect::Spread(spread) => rows(&groups, &spread.axis)
                 .iter()
                 .map(|row| self.spread(spread, row))

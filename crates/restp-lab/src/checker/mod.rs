@@ -10,6 +10,7 @@
 //! | `spread` | over one axis it differs by no more than a share, all else equal | one per row |
 //! | `steady` | at each point its runs deviate from their mean by a share of it at most | one per point |
 //! | `premium` | one value of an axis has so many percent more than another, all else equal | one per pair |
+//! | `premiums` | so does one pair in comparison with another | one per set of both pairs |
 //! | `gain` | the share that one value of an axis saves of another rises or falls along a second axis, all else equal | one per row |
 
 mod formula;
@@ -63,6 +64,7 @@ enum Expect {
     Rank(Rank),
     Spread(Spread),
     Premium(Box<Premium>),
+    Premiums(Box<Premiums>),
     Gain(Box<Gain>),
     /// The standard deviation over runs, as a share of the mean.
     Steady(f64),
@@ -127,14 +129,28 @@ struct Spread {
     within: f64,
 }
 
-/// `of / over - 1` in percent, both values of `axis`, and by how many points it may be off.
+/// `of / over - 1` in percent.
+#[derive(Clone, Debug)]
+struct Pair {
+    of: Side,
+    over: Side,
+}
+
+/// What it is for values of `axis`, and by how many points it may be off.
 #[derive(Clone, Debug)]
 struct Premium {
     axis: Axis,
-    of: Side,
-    over: Side,
+    pair: Pair,
     formula: Formula,
     points: f64,
+}
+
+/// That of one pair is at least that of another, all of them values of `axis`.
+#[derive(Clone, Debug)]
+struct Premiums {
+    axis: Axis,
+    larger: Pair,
+    smaller: Pair,
 }
 
 /// `1 - of / over`, both values of `axis`.
@@ -219,10 +235,17 @@ impl Check {
             })),
             RawExpect::Premium(premium) => Expect::Premium(Box::new(Premium {
                 axis: axis(&premium.axis)?,
-                of: Side::new(&premium.of),
-                over: Side::new(&premium.over),
+                pair: Pair {
+                    of: Side::new(&premium.of),
+                    over: Side::new(&premium.over),
+                },
                 formula: formula(&premium.value)?,
                 points: premium.points,
+            })),
+            RawExpect::Premiums(premiums) => Expect::Premiums(Box::new(Premiums {
+                axis: axis(&premiums.axis)?,
+                larger: Pair::new(&premiums.larger),
+                smaller: Pair::new(&premiums.smaller),
             })),
             RawExpect::Trend(trend) => Expect::Trend(Trend {
                 along: axis(&trend.along)?,

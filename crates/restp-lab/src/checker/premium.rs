@@ -1,22 +1,38 @@
 //! Claims about how much more one alternative has than another, in percent.
 
+use super::raw::RawPair;
 use super::rows::Row;
-use super::{Check, Premium, Verdict};
+use super::{Check, Pair, Premium, Premiums, Side, Verdict};
 use crate::metrics::Interval;
+use std::fmt;
+
+impl Pair {
+    pub(super) fn new(written: &RawPair) -> Self {
+        Pair {
+            of: Side::new(&written.of),
+            over: Side::new(&written.over),
+        }
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has more than {}", self.of, self.over)
+    }
+}
 
 impl Check {
-    /// `row`: all else equal, `of` and `over`.
+    /// `row`: all else equal, both sides.
     pub(super) fn premium(&self, premium: &Premium, row: &Row<'_>) -> Verdict {
-        let sides = [&premium.of, &premium.over].map(|side| self.of_side(side, row));
-        let measured = sides[0].zip(sides[1]).and_then(|(of, over)| percent(of, over));
+        let measured = self.of_pair(&premium.pair, row);
         let expected = premium.formula.at(&row.rest);
         let holds =
             |(expected, measured): (f64, Interval)| (measured.mean - expected).abs() <= premium.points;
         let claim = format!(
             "{}: {} has so many percent more than {}, give or take {}",
             self.metric(),
-            premium.of,
-            premium.over,
+            premium.pair.of,
+            premium.pair.over,
             premium.points
         );
         Verdict {
@@ -24,6 +40,29 @@ impl Check {
             held: expected.zip(measured).map(holds),
             ..self.verdict(row.rest.clone(), claim, measured)
         }
+    }
+
+    /// `row`: all else equal, the sides of both pairs.
+    pub(super) fn premiums(&self, premiums: &Premiums, row: &Row<'_>) -> Verdict {
+        let measured = self.of_pair(&premiums.larger, row);
+        let expected = self.of_pair(&premiums.smaller, row).map(|smaller| smaller.mean);
+        let claim = format!(
+            "{}: {} by as many percent at least as {}",
+            self.metric(),
+            premiums.larger,
+            premiums.smaller
+        );
+        Verdict {
+            expected,
+            held: expected
+                .zip(measured)
+                .map(|(expected, measured)| measured.mean >= expected),
+            ..self.verdict(row.rest.clone(), claim, measured)
+        }
+    }
+
+    fn of_pair(&self, pair: &Pair, row: &Row<'_>) -> Option<Interval> {
+        percent(self.of_side(&pair.of, row)?, self.of_side(&pair.over, row)?)
     }
 }
 

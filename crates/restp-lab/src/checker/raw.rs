@@ -30,6 +30,7 @@ pub(crate) enum RawExpect {
     Rank(RawRank),
     Spread(RawSpread),
     Premium(RawPremium),
+    Premiums(RawPremiums),
     Gain(RawGain),
     Steady(RawSteady),
 }
@@ -68,6 +69,21 @@ pub(crate) struct RawPremium {
     pub over: toml::Value,
     pub value: Spanned<String>,
     pub points: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPremiums {
+    pub axis: Spanned<String>,
+    pub larger: RawPair,
+    pub smaller: RawPair,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPair {
+    pub of: toml::Value,
+    pub over: toml::Value,
 }
 
 #[derive(Debug, Deserialize)]

@@ -506,6 +506,21 @@ fn a_premium_is_what_one_has_more_than_another_in_percent() {
 }
 
 #[test]
+fn premiums_of_two_pairs_are_compared() {
+    let premiums = |larger: (&str, &str), smaller: (&str, &str)| {
+        let pair = |(of, over): (&str, &str)| format!("{{ of = {of}, over = {over} }}");
+        let pairs = format!("larger = {}, smaller = {}", pair(larger), pair(smaller));
+        held(&claim(&format!(
+            "expect = {{ premiums = {{ axis = \"link.wire.loss.rate\", {pairs} }} }}"
+        )))
+    };
+    assert_eq!(premiums(("0", "0.6"), ("0", "0.3")), [Some(true); 2]);
+    assert_eq!(premiums(("0", "0.3"), ("0", "0.6")), [Some(false); 2]);
+    assert_eq!(premiums(("0", "0.3"), ("0", "0.3")), [Some(true); 2], "no less");
+    assert_eq!(premiums(("0", "0.3"), ("0", "0.7")), [None; 2]);
+}
+
+#[test]
 fn a_step_against_the_trend_may_be_chance() {
     let trend = |rest: &str| {
         let only = "where = { \"link.wire.loss.rate\" = [0.3, 0.6] }";
