@@ -147,7 +147,10 @@ def both(short: float, long: float) -> str:
 def reckoned(why_not: str) -> str:
     if why_not:
         return "The factor is that of these times."
-    return "The factor is that of the package in this run, divided by what the best build is faster."
+    return (
+        "The factor is that of the package in this run, divided by what the best build is faster. Where the package takes several times as\n"
+        "long here as there, the best build need not be slower by as much."
+    )
 
 
 def same_run(why_not: str) -> str:
