@@ -224,20 +224,30 @@ fn blame(table: &RawMedium, stations: &BTreeMap<String, &RawStation>, error: &Me
     let metres = |written: &Option<Spanned<f64>>| written.as_ref().map(Spanned::span);
     let station = |node: &String| stations.get(node);
     let span = match error {
-        MediumError::Ranges(_) => metres(&table.decode_m)
-            .or(metres(&table.sense_m))
-            .or(metres(&table.interfere_m)),
+        MediumError::Ranges(ranges) => {
+            let least = if ranges.sense < ranges.decode {
+                metres(&table.sense_m)
+            } else {
+                metres(&table.interfere_m)
+            };
+            least.or(metres(&table.decode_m))
+        }
         MediumError::Capture(_) => metres(&table.capture),
         MediumError::Queue(_) => number(&table.queue_packets),
         MediumError::ShortRetries(_) => number(&table.short_retries),
         MediumError::LongRetries(_) => number(&table.long_retries),
         MediumError::BitErrors(_) => metres(&table.bit_errors),
+        MediumError::NoPlace {
+            node,
+            waypoint: Some(waypoint),
+            ..
+        }
+        | MediumError::Waypoint { node, waypoint, .. } => station(node)
+            .and_then(|table| table.waypoints.get(*waypoint))
+            .map(Spanned::span),
         MediumError::NoPlace { node, .. } | MediumError::Overlap { node, .. } => {
             station(node).map(|table| table.at_m.span())
         }
-        MediumError::Waypoint { node, .. } => station(node)
-            .and_then(|table| table.waypoints.first())
-            .map(Spanned::span),
         MediumError::Twice { node } | MediumError::Single { node } | MediumError::Alone { node, .. } => {
             station(node).map(|table| table.media.span())
         }

@@ -263,7 +263,7 @@ fn impossible_stations_are_refused_with_their_line_and_the_way_out() {
             "media",
             "\"source\" has no link",
             "no nearer than 371.0 m",
-            "raise decode",
+            "raise decode_m",
         ],
     );
     refused(

@@ -6,7 +6,7 @@ use restp_base::flow::CloseReason;
 use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
-use restp_rivals::itp::manifest::{self, Core};
+use restp_rivals::itp::manifest::{self, Core, Hash};
 use restp_rivals::itp::node::{Complaint, Node, NodeConfig, Published, RootError, Wanted};
 use restp_rivals::itp::trust::Publisher;
 use restp_rivals::itp::wire::{Header, Kind, Pointer, Refusal};
@@ -183,7 +183,7 @@ type Wrong = (&'static str, fn(&mut Core));
 
 #[test]
 fn one_wrong_field_of_a_manifest_is_enough() {
-    let wrong: [Wrong; 5] = [
+    let wrong: [Wrong; 6] = [
         ("nothing", |_| {}),
         ("length", |core| core.length -= 1),
         ("count", |core| {
@@ -192,6 +192,7 @@ fn one_wrong_field_of_a_manifest_is_enough() {
         }),
         ("name", |core| core.name = Bytes::from_static(b"other")),
         ("chunk size", |core| core.chunk_bytes += 1),
+        ("hash", |core| core.hash = Hash::Blake3),
     ];
     let data = content(60_000);
     for (what, change) in wrong {

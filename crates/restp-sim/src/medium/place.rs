@@ -111,12 +111,12 @@ impl Station {
         std::iter::once(self.place).chain(self.waypoints.iter().map(|(_, place)| *place))
     }
 
-    /// The first waypoint that is not after the one before it.
-    pub(super) fn disorder(&self) -> Option<Duration> {
+    /// The first waypoint that is not after the one before it, and when it is.
+    pub(super) fn disorder(&self) -> Option<(usize, Duration)> {
         let mut before = Time::ZERO;
-        for (at, _) in &self.waypoints {
+        for (index, (at, _)) in self.waypoints.iter().enumerate() {
             if *at <= before {
-                return Some(at.since(Time::ZERO));
+                return Some((index, at.since(Time::ZERO)));
             }
             before = *at;
         }

@@ -94,11 +94,21 @@ impl MediumSpec {
             if !nodes.insert(&station.node) {
                 return Err(MediumError::Twice { node: node() });
             }
-            if let Some(place) = station.places().find(|place| !place.is_possible()) {
-                return Err(MediumError::NoPlace { node: node(), place });
+            if let Some((index, place)) =
+                (station.places().enumerate()).find(|(_, place)| !place.is_possible())
+            {
+                return Err(MediumError::NoPlace {
+                    node: node(),
+                    waypoint: index.checked_sub(1),
+                    place,
+                });
             }
-            if let Some(at) = station.disorder() {
-                return Err(MediumError::Waypoint { node: node(), at });
+            if let Some((waypoint, at)) = station.disorder() {
+                return Err(MediumError::Waypoint {
+                    node: node(),
+                    waypoint,
+                    at,
+                });
             }
             let near = |other: &&Station| other.place.metres_to(station.place) < Ranges::LEAST_METRES;
             if let Some(other) = self.stations[..index].iter().find(near) {
@@ -213,6 +223,8 @@ pub enum MediumError {
     NoPlace {
         /// The node.
         node: String,
+        /// Which of its waypoints; none: where it begins.
+        waypoint: Option<usize>,
         /// Where.
         place: Place,
     },
@@ -223,6 +235,8 @@ pub enum MediumError {
     Waypoint {
         /// The node.
         node: String,
+        /// Which of them.
+        waypoint: usize,
         /// When.
         at: Duration,
     },
@@ -237,7 +251,7 @@ pub enum MediumError {
     /// A radio that reaches nobody.
     #[error(
         "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" comes no nearer than {metres:.1} m and frames reach {reach} m; \
-         move them together, or raise decode"
+         move them together, or raise decode_m"
     )]
     Alone {
         /// The node.

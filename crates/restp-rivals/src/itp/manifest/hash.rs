@@ -8,7 +8,7 @@ pub const DIGEST_BYTES: usize = 32;
 pub type Digest = [u8; DIGEST_BYTES];
 
 /// BLAKE3 hashes pieces of 1 kB beside each other. From here on that is faster than SHA-256, also where the processor has
-/// instructions for SHA-256 and all vectors are those of AVX2.
+/// instructions for SHA-256, with the vectors of AVX2.
 const BLAKE3_FROM: usize = 4097;
 
 /// What the digests of an object's chunks are computed with. Manifests are always named by SHA-256.

@@ -2,9 +2,9 @@
 
 use super::guard;
 use super::message;
-use super::outbox::Asker;
+use super::outbox::Requester;
 use super::upstream::Question;
-use super::waiting::{self, Asked, What};
+use super::waiting::{self, PendingRequest, Requested};
 use super::{Node, Wanted, manifest_message};
 use crate::itp::manifest::Digest;
 use crate::itp::wire::{Header, Kind, Refusal, flags};
@@ -23,7 +23,7 @@ impl Node {
     ) -> Option<()> {
         let (wanted, cookie) = Wanted::parse(payload)?;
         if self.is_proved(now, path, header, cookie) {
-            self.serve(now, path, header, What::Root(wanted));
+            self.serve(now, path, header, Requested::Root(wanted));
         }
         Some(())
     }
@@ -37,13 +37,13 @@ impl Node {
     ) -> Option<()> {
         let (digest, cookie) = message::parse_interest(payload)?;
         if self.is_proved(now, path, header, cookie) {
-            self.serve(now, path, header, What::Item(Question::of(header, digest)));
+            self.serve(now, path, header, Requested::Item(Question::of(header, digest)));
         }
         Some(())
     }
 
     /// What somebody who has proved where he is asks for leaves now, or when a disk has it.
-    fn serve(&mut self, now: Time, path: PathAddress, header: &Header, what: What) {
+    fn serve(&mut self, now: Time, path: PathAddress, header: &Header, what: Requested) {
         match self.answer(now, path, header, &what) {
             Poll::Ready(Some(answer)) => self.push(now, answer),
             Poll::Ready(None) => {}
@@ -53,7 +53,7 @@ impl Node {
                     kind: Kind::Interest(None),
                     ..*header
                 };
-                let asked = Asked {
+                let asked = PendingRequest {
                     at: now,
                     path,
                     header,
@@ -66,10 +66,10 @@ impl Node {
     }
 
     /// Whose disk has it.
-    fn disk_of(&self, what: &What) -> waiting::Disk {
+    fn disk_of(&self, what: &Requested) -> waiting::Disk {
         match what {
-            What::Root(_) => None,
-            What::Item(question) => {
+            Requested::Root(_) => None,
+            Requested::Item(question) => {
                 Some(question.object).filter(|object| self.published.contains_key(object))
             }
         }
@@ -81,11 +81,11 @@ impl Node {
         now: Time,
         path: PathAddress,
         header: &Header,
-        what: &What,
+        what: &Requested,
     ) -> Poll<Option<Datagram>> {
         match *what {
-            What::Root(wanted) => self.answer_request(now, path, header, wanted),
-            What::Item(question) => self.answer_interest(now, path, header, question.digest),
+            Requested::Root(wanted) => self.answer_request(now, path, header, wanted),
+            Requested::Item(question) => self.answer_interest(now, path, header, question.digest),
         }
     }
 
@@ -168,20 +168,20 @@ impl Node {
             return true;
         }
         self.counters.unproved += 1;
-        if !self.outbox.has_room(Asker::Unproved) {
+        if !self.outbox.has_room(Requester::Unproved) {
             self.counters.dropped += 1;
             return false;
         }
         let cookie = Bytes::copy_from_slice(&self.guard.cookie(now, path.remote));
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
         self.outbox
-            .push(message::datagram(path, &refusal, cookie), Asker::Unproved);
+            .push(message::datagram(path, &refusal, cookie), Requester::Unproved);
         false
     }
 
     /// An answer to somebody who has proved where he is. What does not leave takes nothing of what he may have.
     pub(super) fn push(&mut self, now: Time, answer: Datagram) {
-        if !self.outbox.has_room(Asker::Proved) {
+        if !self.outbox.has_room(Requester::Proved) {
             self.counters.dropped += 1;
             return;
         }
@@ -192,7 +192,7 @@ impl Node {
         }
         self.counters.answers += 1;
         self.counters.answered_bytes += answer.body.len() as u64;
-        self.outbox.push(answer, Asker::Proved);
+        self.outbox.push(answer, Requester::Proved);
     }
 }
 

@@ -12,14 +12,14 @@ const MOST_UNPROVED: usize = MOST / 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    waiting: VecDeque<(Datagram, Asker)>,
+    waiting: VecDeque<(Datagram, Requester)>,
     bytes: u64,
     unproved: usize,
 }
 
 /// Who an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum Requester {
     /// He has shown that he receives.
     Proved,
     /// He has not.
@@ -28,23 +28,23 @@ pub(super) enum Asker {
 
 impl Outbox {
     /// Is there room for an answer?
-    pub fn has_room(&self, asker: Asker) -> bool {
-        let is_within_share = asker == Asker::Proved || self.unproved < MOST_UNPROVED;
+    pub fn has_room(&self, requester: Requester) -> bool {
+        let is_within_share = requester == Requester::Proved || self.unproved < MOST_UNPROVED;
         is_within_share && self.waiting.len() < MOST && self.bytes < MOST_BYTES
     }
 
     /// Takes an answer for which there is room.
-    pub fn push(&mut self, answer: Datagram, asker: Asker) {
+    pub fn push(&mut self, answer: Datagram, requester: Requester) {
         self.bytes += answer_bytes(answer.body.len());
-        self.unproved += usize::from(asker == Asker::Unproved);
-        self.waiting.push_back((answer, asker));
+        self.unproved += usize::from(requester == Requester::Unproved);
+        self.waiting.push_back((answer, requester));
     }
 
     /// The one that has waited longest.
     pub fn pop(&mut self) -> Option<Datagram> {
-        let (first, asker) = self.waiting.pop_front()?;
+        let (first, requester) = self.waiting.pop_front()?;
         self.bytes -= answer_bytes(first.body.len());
-        self.unproved -= usize::from(asker == Asker::Unproved);
+        self.unproved -= usize::from(requester == Requester::Unproved);
         Some(first)
     }
 }
@@ -62,11 +62,11 @@ mod tests {
     }
 
     /// How many of so many answers are taken.
-    fn taken(outbox: &mut Outbox, bytes: usize, asker: Asker) -> usize {
+    fn taken(outbox: &mut Outbox, bytes: usize, requester: Requester) -> usize {
         let push = |_: &u32| {
-            let has_room = outbox.has_room(asker);
+            let has_room = outbox.has_room(requester);
             if has_room {
-                outbox.push(answer(bytes), asker);
+                outbox.push(answer(bytes), requester);
             }
             has_room
         };
@@ -77,7 +77,7 @@ mod tests {
     fn neither_many_nor_large_answers_take_all_memory() {
         for bytes in [0, 1_384, 64_000] {
             let mut outbox = Outbox::default();
-            let taken = taken(&mut outbox, bytes, Asker::Proved);
+            let taken = taken(&mut outbox, bytes, Requester::Proved);
             assert!(
                 taken <= MOST && taken * bytes <= (MOST_BYTES as usize) + bytes,
                 "{bytes}"
@@ -87,7 +87,7 @@ mod tests {
                 "{bytes}"
             );
             assert!(
-                outbox.pop().is_some() && outbox.has_room(Asker::Proved),
+                outbox.pop().is_some() && outbox.has_room(Requester::Proved),
                 "one has left"
             );
             while outbox.pop().is_some() {}
@@ -98,14 +98,22 @@ mod tests {
     #[test]
     fn who_has_shown_nothing_leaves_room_to_who_has() {
         let mut outbox = Outbox::default();
-        assert_eq!(taken(&mut outbox, 8, Asker::Unproved), MOST / 2);
-        assert_eq!(taken(&mut outbox, 8, Asker::Proved), MOST / 2);
+        assert_eq!(taken(&mut outbox, 8, Requester::Unproved), MOST / 2);
+        assert_eq!(taken(&mut outbox, 8, Requester::Proved), MOST / 2);
         assert!(outbox.pop().is_some());
-        assert!(outbox.has_room(Asker::Unproved) && outbox.has_room(Asker::Proved));
+        assert!(outbox.has_room(Requester::Unproved) && outbox.has_room(Requester::Proved));
         while outbox.pop().is_some() {}
-        assert_eq!(taken(&mut outbox, 8, Asker::Proved), MOST, "those are not his");
-        assert!(!outbox.has_room(Asker::Unproved));
+        assert_eq!(
+            taken(&mut outbox, 8, Requester::Proved),
+            MOST,
+            "those are not his"
+        );
+        assert!(!outbox.has_room(Requester::Unproved));
         (0..MOST).for_each(|_| assert!(outbox.pop().is_some()));
-        assert_eq!(taken(&mut outbox, 8, Asker::Unproved), MOST / 2, "all have left");
+        assert_eq!(
+            taken(&mut outbox, 8, Requester::Unproved),
+            MOST / 2,
+            "all have left"
+        );
     }
 }

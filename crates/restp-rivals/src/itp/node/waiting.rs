@@ -18,18 +18,18 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum Requested {
     Root(Wanted),
     Item(Question),
 }
 
 /// A question of somebody who has proved where he is, in his words.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub at: Time,
     pub path: PathAddress,
     pub header: Header,
-    pub what: What,
+    pub what: Requested,
 }
 
 /// Whose disk it is: that of an object, or of the cache.
@@ -39,26 +39,26 @@ pub(super) type Disk = Option<u64>;
 #[derive(Debug)]
 pub(super) struct Waiting {
     places: Shares,
-    lines: BTreeMap<Disk, Line>,
+    queues: BTreeMap<Disk, Queue>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    order: VecDeque<What>,
-    asked: BTreeMap<What, Vec<Asked>>,
+struct Queue {
+    order: VecDeque<Requested>,
+    asked: BTreeMap<Requested, Vec<PendingRequest>>,
 }
 
 impl Waiting {
     pub fn new() -> Self {
         Waiting {
             places: Shares::new(MOST),
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
         }
     }
 
     /// Behind all others. False: it has to be asked later.
-    pub fn push(&mut self, disk: Disk, asked: Asked) -> bool {
-        let Line { order, asked: known } = self.lines.entry(disk).or_default();
+    pub fn push(&mut self, disk: Disk, asked: PendingRequest) -> bool {
+        let Queue { order, asked: known } = self.queues.entry(disk).or_default();
         if let Some(same) =
             (known.get_mut(&asked.what).into_iter().flatten()).find(|same| same.path == asked.path)
         {
@@ -82,15 +82,15 @@ impl Waiting {
 
     /// Where somebody waits.
     pub fn disks(&self) -> Vec<Disk> {
-        self.lines.keys().copied().collect()
+        self.queues.keys().copied().collect()
     }
 
     /// Who has waited longest at `disk`.
-    pub fn first(&mut self, disk: Disk, now: Time) -> Option<Asked> {
+    pub fn first(&mut self, disk: Disk, now: Time) -> Option<PendingRequest> {
         loop {
-            let line = self.lines.get_mut(&disk)?;
-            let Some(alike) = line.order.front().and_then(|what| line.asked.get_mut(what)) else {
-                self.lines.remove(&disk);
+            let queue = self.queues.get_mut(&disk)?;
+            let Some(alike) = queue.order.front().and_then(|what| queue.asked.get_mut(what)) else {
+                self.queues.remove(&disk);
                 return None;
             };
             alike.retain(|asked| {
@@ -108,10 +108,10 @@ impl Waiting {
     }
 
     /// Takes away what was waited for longest, and all who wait for it.
-    pub fn take(&mut self, disk: Disk) -> Vec<Asked> {
-        let what = self.lines.get_mut(&disk).and_then(|line| {
-            let what = line.order.pop_front()?;
-            line.asked.remove(&what)
+    pub fn take(&mut self, disk: Disk) -> Vec<PendingRequest> {
+        let what = self.queues.get_mut(&disk).and_then(|queue| {
+            let what = queue.order.pop_front()?;
+            queue.asked.remove(&what)
         });
         let all = what.unwrap_or_default();
         for asked in &all {
@@ -128,9 +128,9 @@ mod tests {
     use crate::itp::wire::{Kind, Pointer};
     use std::net::SocketAddr;
 
-    fn asked(host: u8, port: u16, chunk: u64, at: u64) -> Asked {
+    fn asked(host: u8, port: u16, chunk: u64, at: u64) -> PendingRequest {
         let remote = SocketAddr::from(([10, 0, 0, host], port));
-        Asked {
+        PendingRequest {
             at: Time::ZERO + Duration::from_secs(at),
             path: PathAddress {
                 remote,
@@ -145,7 +145,7 @@ mod tests {
                     sequence: at as u32,
                 },
             },
-            what: What::Item(Question {
+            what: Requested::Item(Question {
                 digest: [0; 32],
                 object: 1,
                 item: Item::Chunk(chunk),
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn ports(all: &[Asked]) -> Vec<u16> {
+    fn ports(all: &[PendingRequest]) -> Vec<u16> {
         all.iter().map(|asked| asked.path.remote.port()).collect()
     }
 
@@ -186,12 +186,12 @@ mod tests {
         };
         assert_eq!(push(&mut waiting, 1, 20_000), MOST / 2);
         assert_eq!(push(&mut waiting, 2, 20_000), MOST / 4);
-        let line = &waiting.lines[&None];
-        assert_eq!((line.order.len(), line.asked.len()), (MOST / 2, MOST / 2));
+        let queue = &waiting.queues[&None];
+        assert_eq!((queue.order.len(), queue.asked.len()), (MOST / 2, MOST / 2));
         let now = Time::ZERO + FORGOTTEN;
         assert!(waiting.first(None, now).is_some());
         assert!(waiting.first(None, now + Duration::from_nanos(1)).is_none());
-        assert!(waiting.lines.is_empty());
+        assert!(waiting.queues.is_empty());
         assert_eq!(push(&mut waiting, 1, 20_000), MOST / 2);
         while !waiting.take(None).is_empty() {}
         let alike = (1..=2000)

@@ -139,6 +139,19 @@ fn places_that_are_none() {
     let walk = |points: &str| format!("at_m = [0, 350]\nwaypoints = {points}");
     refused_air(
         "at_m = [0, 350]",
+        &walk("[\n[\"1 s\", 0, 300],\n[\"2 s\", 0, 200000],\n]"),
+        &[
+            "line 23: station.base.waypoints",
+            "\"base\" cannot stand at (0, 200000) m",
+        ],
+    );
+    refused_air(
+        "at_m = [0, 350]",
+        &walk("[\n[\"2 s\", 0, 300],\n[\"1 s\", 0, 200],\n]"),
+        &["line 23: station.base.waypoints", "in the order of time"],
+    );
+    refused_air(
+        "at_m = [0, 350]",
         &walk("[[\"2 s\", 0, 300], [\"1 s\", 0, 200]]"),
         &[
             "line 21: station.base.waypoints",
@@ -162,7 +175,7 @@ fn radios_without_a_link() {
             "line 21: station.base.media",
             "the radio of \"base\" has no link",
             "\"n1\" comes no nearer than 371.0 m and frames reach 370 m",
-            "raise decode",
+            "raise decode_m",
         ],
     );
     let alone = AIR.replacen("media = [\"one\", \"two\"]", "media = [\"one\"]", 1);
