@@ -32,12 +32,6 @@ fn two_flows_of_one_algorithm_share_a_bottleneck_equally() {
     assert_eq!(all_hold(&scenario).len(), 13);
 }
 
-#[test]
-#[ignore = "takes three times as long: make test-long"]
-fn two_flows_share_equally_whenever_the_second_starts() {
-    assert_eq!(all_hold(&file("fairness.toml")).len(), 39);
-}
-
 /// At 10 Mbit/s half of the pipe is 42 segments, and the two windows swing on both sides of the 38 where HighSpeed's rules
 /// take the place of Reno's: who is above stays there. Where both are above, the two share equally over drop-tail; where
 /// drops strike at random, at 10 Mbit/s too.
