@@ -19,9 +19,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Chunks that lie behind each other are written together, up to so many bytes in so many pieces (IOV_MAX of Linux).
+/// Chunks that lie behind each other are written together, up to so many bytes in so many pieces, of which each may hold a receive
+/// buffer of 64 KiB. The system takes 1024 (IOV_MAX).
 const TOGETHER: u64 = 256 << 10;
-const PIECES: usize = 1024;
+const PIECES: usize = 256;
 
 /// Why something fetched does not become a file.
 #[derive(Debug, Error)]
