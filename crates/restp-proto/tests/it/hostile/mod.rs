@@ -1,0 +1,12 @@
+//! Everything a peer, the network or an application may do wrong, each with its outcome: a counted drop or a clear
+//! end; never a panic, a hang, unbounded memory, or data that nobody wrote.
+
+mod application;
+mod encoded;
+mod ends;
+mod floods;
+mod joins;
+mod moves;
+mod numbers;
+mod packets;
+mod paths;
