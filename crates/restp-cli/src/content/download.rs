@@ -108,13 +108,17 @@ impl Keep for Kept {
     }
 }
 
-/// Writes `pieces` behind each other, from `at` on.
-fn write_all_at(file: &File, pieces: &[Bytes], mut at: u64) -> io::Result<()> {
+/// Writes `pieces` behind each other, from `at` on, by `write`: pieces and where they go, and how many bytes of them went there.
+fn write_all_at(
+    pieces: &[Bytes],
+    mut at: u64,
+    mut write: impl FnMut(&[IoSlice<'_>], u64) -> rustix::io::Result<usize>,
+) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     let mut left = &mut slices[..];
     IoSlice::advance_slices(&mut left, 0); // what is empty goes
     while !left.is_empty() {
-        match rustix::io::pwritev(file, left, at) {
+        match write(left, at) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
                 IoSlice::advance_slices(&mut left, written);
@@ -212,7 +216,10 @@ impl Download {
     /// # Errors
     /// When the disk does not take it.
     pub fn flush(&mut self) -> io::Result<()> {
-        write_all_at(self.object.file(), &self.together, self.together_at)?;
+        let file = self.object.file();
+        write_all_at(&self.together, self.together_at, |pieces, at| {
+            rustix::io::pwritev(file, pieces, at)
+        })?;
         self.together.clear();
         self.together_bytes = 0;
         Ok(())
@@ -312,20 +319,54 @@ impl Download {
 mod tests {
     use super::*;
 
+    /// Pieces, some of them empty, and what they are together.
+    fn pieces() -> (Vec<Bytes>, Vec<u8>) {
+        let pieces = (0..PIECES).map(|number| Bytes::from(vec![number as u8; number % 7]));
+        let pieces: Vec<Bytes> = pieces.collect();
+        let together = pieces.concat();
+        (pieces, together)
+    }
+
     #[test]
     fn pieces_are_written_behind_each_other_also_empty_ones() {
         let file = tempfile::tempfile().unwrap();
-        let pieces: Vec<Bytes> = (0..PIECES)
-            .map(|number| Bytes::from(vec![number as u8; number % 7]))
-            .collect();
-        write_all_at(&file, &pieces, 5).unwrap();
-        write_all_at(&file, &[], 0).unwrap();
-        let expected = [&[0; 5][..], &pieces.concat()].concat();
+        let into = |file, slices: &[IoSlice<'_>], at| rustix::io::pwritev(file, slices, at);
+        let (pieces, together) = pieces();
+        write_all_at(&pieces, 5, |slices, at| into(&file, slices, at)).unwrap();
+        for nothing in [&pieces[..0], &pieces[..1]] {
+            write_all_at(nothing, 0, |_, _| unreachable!("nothing is written")).unwrap();
+        }
+        let expected = [&[0; 5][..], &together].concat();
         let mut written = vec![1; expected.len()];
         file.read_exact_at(&mut written, 0).unwrap();
         assert!(written == expected);
         assert_eq!(file.metadata().unwrap().len(), expected.len() as u64);
-        let refused = File::open("/dev/null").and_then(|null| write_all_at(&null, &pieces, 0));
+        let null = File::open("/dev/null").unwrap();
+        let refused = write_all_at(&pieces, 0, |slices, at| into(&null, slices, at));
         assert!(refused.is_err(), "it is open for reading");
+    }
+
+    #[test]
+    fn what_is_written_in_part_or_not_at_once_is_written_to_its_end() {
+        let (pieces, together) = pieces();
+        let mut written = vec![0; 5];
+        let mut calls = 0;
+        let mut some = |slices: &[IoSlice<'_>], at: u64| {
+            calls += 1;
+            if calls % 3 == 0 {
+                return Err(rustix::io::Errno::INTR);
+            }
+            assert_eq!(at, written.len() as u64);
+            let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
+            written.extend(bytes.take(10));
+            Ok(written.len() - at as usize)
+        };
+        write_all_at(&pieces, 5, &mut some).unwrap();
+        assert!(written[5..] == together);
+
+        let none = write_all_at(&pieces, 0, |_, _| Ok(0));
+        assert_eq!(none.unwrap_err().kind(), io::ErrorKind::WriteZero);
+        let full = write_all_at(&pieces, 0, |_, _| Err(rustix::io::Errno::NOSPC));
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

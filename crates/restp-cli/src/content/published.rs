@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::task::{Poll, ready};
 use thiserror::Error;
 
-/// Chunks that are read together, and how many of such blocks are kept: those that consumers are at, 64 × 180 kB.
-const BLOCK_CHUNKS: u64 = 128;
+/// So much is read together, in whole chunks: long ones are read one by one, so that no question costs more than another. And how many
+/// of such blocks are kept: those that consumers are at.
+const BLOCK_BYTES: u64 = 128 * super::CHUNK_BYTES as u64;
 const BLOCKS: usize = 64;
 
 /// Why something cannot be published.
@@ -157,8 +158,12 @@ pub fn publish(
 }
 
 impl OnDisk {
+    fn block_chunks(&self) -> u64 {
+        (BLOCK_BYTES / self.chunk_bytes).max(1)
+    }
+
     fn block_bytes(&self) -> u64 {
-        BLOCK_CHUNKS * self.chunk_bytes
+        self.block_chunks() * self.chunk_bytes
     }
 
     /// The bytes of a block. `Pending`: the disk would have to be waited for, and it does not `wait`.
@@ -204,7 +209,7 @@ impl OnDisk {
     }
 
     fn chunk(&mut self, number: u64, wait: bool) -> Poll<Option<Bytes>> {
-        let block = number / BLOCK_CHUNKS;
+        let block = number / self.block_chunks();
         let mut place = match self.blocks.iter().position(|(known, _)| *known == block) {
             Some(place) => place,
             None => {
@@ -237,7 +242,7 @@ impl OnDisk {
     /// Chunk `number` out of the block that is kept at `place`.
     fn cut(&self, number: u64, place: usize) -> Option<Bytes> {
         let (block, bytes) = self.blocks.get(place)?;
-        let start = ((number - block * BLOCK_CHUNKS) * self.chunk_bytes) as usize;
+        let start = ((number - block * self.block_chunks()) * self.chunk_bytes) as usize;
         let end = (start + self.chunk_bytes as usize).min(bytes.len());
         (start < end).then(|| bytes.slice(start..end))
     }
@@ -277,6 +282,21 @@ mod tests {
         match object.chunk(number, true) {
             Poll::Ready(found) => found,
             Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn whatever_the_chunk_no_question_costs_more_than_a_block() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), vec![7; 300_000]).unwrap();
+        let publisher = Publisher::from_seed(&[1; 32]).unwrap();
+        for chunk_bytes in [300, 1384, 65_487] {
+            let paths = [file.path().to_owned()];
+            let mut object = publish(&paths, chunk_bytes, &publisher, |_| ()).unwrap().object;
+            assert_eq!(chunk(&mut object, 1).unwrap().len(), chunk_bytes as usize);
+            let (_, block) = object.blocks.pop_front().unwrap();
+            let most = BLOCK_BYTES as usize;
+            assert!(block.len() <= most && block.len() > most / 2, "{}", block.len());
         }
     }
 

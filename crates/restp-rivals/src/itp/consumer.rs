@@ -75,6 +75,9 @@ impl Consumer {
     pub fn is_complete(&self) -> bool {
         self.holding.is_complete()
     }
+    pub fn chunk_bytes(&self) -> u64 {
+        self.weight.len() as u64
+    }
     /// Everything was read.
     pub fn is_read(&self) -> bool {
         self.holding.is_read()
@@ -126,7 +129,7 @@ impl Consumer {
     /// The item where it stopped, because the reader does not have it (`missing`: so much is known) or there is none.
     pub fn recall(
         &mut self,
-        most: usize,
+        most: u64,
         missing: Option<Item>,
         mut of: impl FnMut(Item, &Digest) -> Option<Bytes>,
     ) -> Result<(), Option<Item>> {

@@ -20,6 +20,7 @@ impl Fragments {
 /// A kernel that refuses drops what is too long, as it did before.
 #[cfg(target_os = "linux")]
 fn set(socket: &tokio::net::UdpSocket, allowed: bool) {
+    use nix::sys::socket::{setsockopt, sockopt::Ipv6DontFrag};
     use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
     let (v4, v6) = if allowed {
         (V4::DONT, V6::DONT)
@@ -28,6 +29,8 @@ fn set(socket: &tokio::net::UdpSocket, allowed: bool) {
     };
     let _ = sockopt::set_ip_mtu_discover(socket, v4); // on a socket of IPv6 too: it may reach IPv4 peers
     let _ = sockopt::set_ipv6_mtu_discover(socket, v6);
+    // Where this is set the other one says nothing.
+    let _ = setsockopt(socket, Ipv6DontFrag, &!allowed);
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -37,6 +40,31 @@ fn set(_: &tokio::net::UdpSocket, _: bool) {}
 mod tests {
     use super::*;
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, ip_mtu_discover};
+
+    /// As the library that sends makes them: what may not be cut does not leave, on either family.
+    #[tokio::test]
+    async fn what_is_too_long_for_the_path_leaves_if_it_may_be_cut() {
+        for local in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(socket) = tokio::net::UdpSocket::bind(local).await else {
+                continue; // no IPv6 here
+            };
+            quinn_udp::UdpSocketState::new((&socket).into()).unwrap();
+            let remote = socket.local_addr().unwrap();
+            let fragments = Fragments::default();
+            // The loopback interface takes no more than 65,536 bytes with headers in one piece.
+            let longest = vec![0; 65_507];
+            let is_too_long = remote.is_ipv6();
+            for allowed in [true, false, true] {
+                fragments.allow(&socket, allowed);
+                let sent = socket.send_to(&longest, remote).await;
+                assert_eq!(
+                    sent.is_ok(),
+                    allowed || !is_too_long,
+                    "{local} {allowed}: {sent:?}"
+                );
+            }
+        }
+    }
 
     #[tokio::test]
     async fn the_permission_is_that_of_what_leaves() {

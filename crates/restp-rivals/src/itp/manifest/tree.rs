@@ -95,3 +95,21 @@ pub(in crate::itp) fn covered(root: &Core, shape: &Shape, level: u8, index: u64)
     let chunk = u64::from(root.chunk_bytes);
     (chunks.end * chunk).min(root.length) - (chunks.start * chunk).min(root.length)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A consumer reads in the root how its chunks are named.
+    #[test]
+    fn long_chunks_are_named_by_blake3_and_the_root_says_so() {
+        for (chunk_bytes, number, hash) in [(4096, 1, Hash::Sha256), (4097, 2, Hash::Blake3)] {
+            let chunk = vec![7; chunk_bytes];
+            let mut tree = TreeBuilder::new(chunk_bytes as u64, chunk_bytes as u32, Bytes::new()).unwrap();
+            assert!(tree.push(&chunk).is_empty());
+            let root = tree.finish().unwrap();
+            assert_eq!(root[2], number, "{chunk_bytes}");
+            assert_eq!(root[root.len() - 32..], hash.digest(&chunk), "{chunk_bytes}");
+        }
+    }
+}

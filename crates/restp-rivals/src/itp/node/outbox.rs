@@ -1,12 +1,15 @@
 //! Answers that wait to leave. What is beyond is lost, as in any queue.
 
 use super::message::answer_bytes;
+use bytes::Bytes;
 use restp_base::machine::Datagram;
 use std::collections::VecDeque;
 
 /// So many, and so many bytes: large chunks fill the second before the first.
 const MOST: usize = 16_384;
 const MOST_BYTES: u64 = 32 << 20;
+/// So many may be parts of a larger buffer, all of which each keeps in memory: a block of a file, or what came in one receive.
+const MOST_SLICES: usize = 256;
 /// Of them cookies for who has shown nothing: a flood from forged addresses leaves room to who has.
 const MOST_UNPROVED: usize = MOST / 2;
 
@@ -34,7 +37,10 @@ impl Outbox {
     }
 
     /// Takes an answer for which there is room.
-    pub fn push(&mut self, answer: Datagram, requester: Requester) {
+    pub fn push(&mut self, mut answer: Datagram, requester: Requester) {
+        if self.waiting.len() >= MOST_SLICES {
+            answer.body = Bytes::copy_from_slice(&answer.body);
+        }
         self.bytes += answer_bytes(answer.body.len());
         self.unproved += usize::from(requester == Requester::Unproved);
         self.waiting.push_back((answer, requester));
@@ -52,7 +58,6 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     fn answer(bytes: usize) -> Datagram {
         Datagram {
@@ -93,6 +98,27 @@ mod tests {
             while outbox.pop().is_some() {}
             assert_eq!(outbox.bytes, 0);
         }
+    }
+
+    #[test]
+    fn many_small_answers_keep_no_large_buffers() {
+        let buffer = Bytes::from(vec![7; 180_000]);
+        let mut outbox = Outbox::default();
+        for at in (0..).step_by(100).take(2 * MOST_SLICES) {
+            let body = buffer.slice(at..at + 100);
+            let answer = Datagram {
+                body,
+                ..Datagram::empty()
+            };
+            outbox.push(answer, Requester::Proved);
+        }
+        let buffer = buffer.as_ptr_range();
+        let bodies = std::iter::from_fn(|| outbox.pop()).map(|answer| answer.body);
+        let slices = bodies.filter(|body| {
+            assert!(body[..] == [7; 100]);
+            buffer.contains(&body.as_ptr())
+        });
+        assert_eq!(slices.count(), MOST_SLICES);
     }
 
     #[test]

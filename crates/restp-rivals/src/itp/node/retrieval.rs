@@ -19,8 +19,8 @@ use std::net::SocketAddr;
 
 /// Most sources of one object.
 const MOST_SOURCES: usize = 16;
-/// Items of before that are looked at in one turn: a millisecond of reading and hashing.
-const RECALLED_AT_ONCE: usize = 512;
+/// Bytes of before that are looked at in one turn: a millisecond of reading and hashing.
+const RECALLED_AT_ONCE: u64 = 700_000;
 /// Answers in a row that ask for a proof, and nothing else: more than a window of them.
 const MOST_UNPROVED: u32 = 20_000;
 
@@ -142,8 +142,12 @@ impl Retrieval {
             return;
         };
         let object = self.wanted.object();
+        let mut parameters = self.parameters.clone();
+        // Its bytes are what takes memory.
+        let packets = u64::from(core.chunk_bytes.div_ceil(parameters.chunk_bytes)).max(1);
+        parameters.buffer_chunks = (parameters.buffer_chunks / packets).max(1);
         // It was checked when it came.
-        self.consumer = Consumer::new(&self.parameters, object, core, Delivery::AsHeld).ok();
+        self.consumer = Consumer::new(&parameters, object, core, Delivery::AsHeld).ok();
         self.keep = Some(keep);
         self.is_recalling = true;
         for source in 0..self.sources.len() {
@@ -209,9 +213,8 @@ impl Retrieval {
         let (Some(consumer), Some(keep)) = (&mut self.consumer, &mut self.keep) else {
             return;
         };
-        let recalled = consumer.recall(RECALLED_AT_ONCE, self.missing, |item, digest| {
-            keep.recall(item, digest)
-        });
+        let most = (RECALLED_AT_ONCE / consumer.chunk_bytes()).max(1);
+        let recalled = consumer.recall(most, self.missing, |item, digest| keep.recall(item, digest));
         self.is_recalling = recalled.is_ok();
         self.missing = recalled.err().flatten();
     }

@@ -1,4 +1,4 @@
-//! Real endpoints with an attacker between them, as `restp-seal/tests/attacks/` has him in virtual time. Whatever he
+//! Real endpoints with an attacker between them, as `restp-seal/tests/it/attacks/` has him in virtual time. Whatever he
 //! does, bytes arrive once, in order and unchanged, or not at all; nobody crashes, and nobody is talked down.
 
 mod relay;
