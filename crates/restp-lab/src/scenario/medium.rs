@@ -6,7 +6,7 @@ use super::raw::{RawMedium, RawScenario, RawStation};
 use restp_base::time::Time;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, Written, read};
-use restp_sim::medium::timing::{DSSS, OFDM};
+use restp_sim::medium::timing::{DSSS, DSSS_SHORT, LLC_BYTES, OFDM};
 use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Rates, Station, Timing};
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -72,16 +72,20 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
         Some(written) => named(written, "standard", &Standard::ALL)?,
         None => Standard::B,
     };
+    let standard = match &raw.preamble {
+        Some(written) => standard.with_preamble(written)?,
+        None => standard,
+    };
     let modes = standard.modes();
     let rates = match &raw.rate {
         Some(written) if written.get_ref().as_str() == ADAPTED => Rates::Minstrel(modes),
         Some(written) => Rates::Fixed(mode(written, standard)?),
-        None if standard == Standard::B => usual.rates,
+        None if standard != Standard::G => Rates::Fixed(modes[1]),
         None => Rates::Minstrel(modes),
     };
     let control = match &raw.control_rate {
         Some(written) => mode(written, standard)?,
-        None if standard == Standard::B => usual.timing.control,
+        None if standard != Standard::G => modes[1],
         None => modes[0],
     };
     if let (Some(capture), Some(_)) = (&raw.capture, &raw.interfere_m) {
@@ -96,8 +100,12 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
         None => usual,
     };
     let bytes = |written: &Spanned<Written>| read(written, units::bytes);
+    let mut timing = standard.timing(control);
+    if raw.llc {
+        timing.data_header += LLC_BYTES;
+    }
     Ok(MediumSpec {
-        timing: standard.timing(control),
+        timing,
         rates,
         capture: raw.capture.as_ref().map(|ratio| *ratio.get_ref()),
         eifs_after_carriers: match &raw.eifs {
@@ -125,6 +133,8 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
 #[derive(Clone, Copy, PartialEq)]
 enum Standard {
     B,
+    /// With a short preamble.
+    BShort,
     G,
 }
 
@@ -134,16 +144,30 @@ const ADAPTED: &str = "minstrel";
 impl Standard {
     const ALL: [(&'static str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
 
+    /// 802.11b has a choice, OFDM has not.
+    fn with_preamble(self, written: &Spanned<String>) -> Result<Self, Fault> {
+        let is_short = named(written, "preamble", &[("long", false), ("short", true)])?;
+        match self {
+            Standard::G => Err(Fault::at(
+                written,
+                "802.11g has one preamble; leave this out, or write standard = \"802.11b\"",
+            )),
+            _ if is_short => Ok(Standard::BShort),
+            _ => Ok(self),
+        }
+    }
+
     fn modes(self) -> &'static [Mode] {
         match self {
             Standard::B => &DSSS,
+            Standard::BShort => &DSSS_SHORT,
             Standard::G => &OFDM,
         }
     }
 
     fn timing(self, control: Mode) -> Timing {
         match self {
-            Standard::B => Timing::dsss(control),
+            Standard::B | Standard::BShort => Timing::dsss(control),
             Standard::G => Timing::ofdm(control),
         }
     }

@@ -92,6 +92,9 @@ pub(super) struct RawMedium {
     #[serde(default, rename = "label")]
     _label: String,
     pub standard: Option<Spanned<String>>,
+    pub preamble: Option<Spanned<String>>,
+    #[serde(default)]
+    pub llc: bool,
     pub rate: Option<Spanned<Written>>,
     pub control_rate: Option<Spanned<Written>>,
     pub decode_m: Option<Spanned<f64>>,

@@ -129,6 +129,11 @@ fn keys_of_a_medium_reach_the_air() {
     let usual = goodput(&[]);
     assert!(goodput(&[("medium.*.capture", "10")]) > usual);
     assert!(goodput(&[("medium.*.rate", "11 Mbit/s")]) > 1.5 * usual);
+    let one_hop = |key: &str, value: &str| goodput(&[("station.n{i}.count", "2"), (key, value)]);
+    let [long, short] = ["long", "short"].map(|preamble| one_hop("medium.*.preamble", preamble));
+    assert!(short > 1.05 * long, "{long}, {short}");
+    let llc = one_hop("medium.*.llc", "true");
+    assert!(llc < 0.999 * long && llc > 0.98 * long, "{long}, {llc}");
     let g = ("medium.*.standard", "802.11g");
     let far = goodput(&[g]);
     let near = goodput(&[g, ("station.n{i}.step_m", "[[130, 0]]")]);
@@ -305,6 +310,15 @@ fn impossible_media_are_refused_with_their_line_and_the_way_out() {
     medium(
         "control_rate = \"6 Mbit/s\"",
         &["medium.one.control_rate", "do not send at 6 Mbit/s"],
+    );
+    medium("preamble = \"brief\"", &["medium.one.preamble", "long, short"]);
+    medium(
+        "preamble = \"short\"\nstandard = \"802.11g\"",
+        &[
+            "medium.one.preamble",
+            "802.11g has one preamble",
+            "write standard",
+        ],
     );
     medium("capture = 0.5", &["medium.one.capture", "1 to 1000000"]);
     medium(

@@ -8,7 +8,7 @@ use super::hops::{self, Hop, Reach};
 use super::radio::{Frame, Kind, Phase, Radio, Waiting};
 use super::seen::{FrameRecord, FrameSeen};
 use super::spec::MediumSpec;
-use super::timing::{ACK_BYTES, CTS_BYTES, DATA_HEADER_BYTES, MOST_BYTES, Mode, RTS_BYTES, Timing};
+use super::timing::{ACK_BYTES, CTS_BYTES, MOST_BYTES, Mode, RTS_BYTES, Timing};
 use crate::direction::{Counters, DropReason, Parcel};
 use crate::error_model::{LossUnit, RateLoss, RateProcess};
 use crate::queue::{EventQueue, Ties};
@@ -220,7 +220,7 @@ impl Medium {
             .chooser
             .choose(now, head.short + head.long);
         let (bytes, hop) = (head.bytes, head.hop);
-        if bytes + DATA_HEADER_BYTES > self.rts_threshold {
+        if bytes + self.timing.data_header > self.rts_threshold {
             let (airtime, reserves) = (self.timing.rts(), self.timing.after_rts(&head.mode, bytes));
             self.transmit(station, now, (Kind::Rts, hop), airtime, reserves);
         } else {
@@ -230,7 +230,7 @@ impl Medium {
 
     fn send_data(&mut self, station: u32, at: Time) {
         if let Some(&head) = self.radios[station as usize].queue.front() {
-            let (airtime, reserves) = (Timing::data(&head.mode, head.bytes), self.timing.after_data());
+            let (airtime, reserves) = (self.timing.data(&head.mode, head.bytes), self.timing.after_data());
             self.transmit(station, at, (Kind::Data, head.hop), airtime, reserves);
         }
     }
@@ -346,7 +346,7 @@ impl Medium {
             Kind::Data => {
                 let sender = self.hops[frame.hop as usize].from as usize;
                 let head = self.radios[sender].queue.front();
-                head.map_or(0, |head| head.bytes) + DATA_HEADER_BYTES
+                head.map_or(0, |head| head.bytes) + self.timing.data_header
             }
         };
         let flipped = self.errors.as_mut().is_some_and(|errors| errors.loses(bytes));
@@ -382,7 +382,8 @@ impl Medium {
         free.then_some(()).ok_or(DropReason::Contention)
     }
 
-    /// The station waits for the answer that is coming, or for the one that is not.
+    /// The station waits for the answer that is coming, or for the one that is not. One that is spoilt is noticed to begin, and so is
+    /// waited for to its end (802.11-1999 §9.2.8).
     fn await_answer(&mut self, station: u32, asked: Kind, now: Time, coming: Result<(), DropReason>) {
         let (until, why) = match coming {
             Ok(()) => (Time::MAX, DropReason::Collision),
@@ -444,7 +445,7 @@ impl Medium {
             let chooser = &mut self.hops[head.hop as usize].chooser;
             chooser.on_attempt(head.mode, false);
         }
-        let asked_first = head.bytes + DATA_HEADER_BYTES > self.rts_threshold;
+        let asked_first = head.bytes + self.timing.data_header > self.rts_threshold;
         let (tries, limit) = match sent_data && asked_first {
             true => (&mut head.long, self.long_retries),
             false => (&mut head.short, self.short_retries),

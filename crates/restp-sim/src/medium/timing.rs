@@ -24,10 +24,10 @@ pub struct Mode {
 }
 
 impl Mode {
-    const fn dsss(kbps: u32, need: f64) -> Mode {
+    const fn dsss(kbps: u32, preamble_us: u64, need: f64) -> Mode {
         Mode {
             kbps,
-            preamble: Duration::from_micros(192),
+            preamble: Duration::from_micros(preamble_us),
             symbol: Duration::from_micros(1),
             half_bits: kbps / 500,
             around_bits: 0,
@@ -60,12 +60,18 @@ impl Mode {
 
 /// What 802.11b sends with: long preamble of 144 bits and a header of 48 at 1 Mb/s. Receivers manage 1 and 2 Mb/s at -80 dBm, 11 Mb/s
 /// at -76 dBm.
-pub static DSSS: [Mode; 4] = [
-    Mode::dsss(1_000, 1.0),
-    Mode::dsss(2_000, 1.0),
-    Mode::dsss(5_500, 1.584_893_192_461_113_5),
-    Mode::dsss(11_000, 2.511_886_431_509_58),
-];
+pub static DSSS: [Mode; 4] = dsss(192);
+/// The same with a short preamble: 72 bits at 1 Mb/s and a header of 48 at 2 Mb/s. Frames at 1 Mb/s have the long one (802.11b-1999 §18.2.2.2).
+pub static DSSS_SHORT: [Mode; 4] = dsss(96);
+
+const fn dsss(preamble_us: u64) -> [Mode; 4] {
+    [
+        Mode::dsss(1_000, 192, 1.0),
+        Mode::dsss(2_000, preamble_us, 1.0),
+        Mode::dsss(5_500, preamble_us, 1.584_893_192_461_113_5),
+        Mode::dsss(11_000, preamble_us, 2.511_886_431_509_58),
+    ]
+}
 
 /// What 802.11g sends with where nobody sends anything else. Receivers manage it from -82 dBm (6 Mb/s) to -65 dBm (54 Mb/s).
 pub static OFDM: [Mode; 8] = [
@@ -87,6 +93,8 @@ pub const CTS_BYTES: u32 = 14;
 pub const ACK_BYTES: u32 = 14;
 /// See [`RTS_BYTES`].
 pub const DATA_HEADER_BYTES: u32 = 28;
+/// What says that a data frame holds an IP packet (IEEE 802.2 LLC and SNAP, RFC 1042).
+pub const LLC_BYTES: u32 = 8;
 
 /// Most bytes of a packet (§6.2.1.1.2).
 pub const MOST_BYTES: u32 = 2304;
@@ -110,6 +118,8 @@ pub struct Timing {
     pub cw_max: u32,
     /// Of RTS, CTS and ACK.
     pub control: Mode,
+    /// Bytes of a data frame around its packet.
+    pub data_header: u32,
 }
 
 impl Timing {
@@ -135,6 +145,7 @@ impl Timing {
             cw_min,
             cw_max: 1023,
             control,
+            data_header: DATA_HEADER_BYTES,
         }
     }
 
@@ -149,8 +160,8 @@ impl Timing {
     }
 
     /// A data frame around an IP packet of `bytes`.
-    pub const fn data(mode: &Mode, bytes: u32) -> Duration {
-        mode.time(bytes + DATA_HEADER_BYTES)
+    pub const fn data(&self, mode: &Mode, bytes: u32) -> Duration {
+        mode.time(bytes + self.data_header)
     }
 
     /// The frame that confirms it.
@@ -175,7 +186,7 @@ impl Timing {
 
     /// From the end of a CTS to the end of the exchange.
     pub fn after_cts(&self, mode: &Mode, bytes: u32) -> Duration {
-        self.sifs + Timing::data(mode, bytes) + self.after_data()
+        self.sifs + self.data(mode, bytes) + self.after_data()
     }
 
     /// From the end of an RTS to the end of the exchange.
@@ -203,10 +214,33 @@ mod tests {
     #[test]
     fn frames_and_pauses_of_802_11b_take_the_published_times() {
         assert_eq!([b().rts(), b().cts(), b().ack()].map(us), [272, 248, 248]);
-        assert_eq!(us(Timing::data(&DSSS[1], SCTP_PACKET)), 4496);
+        assert_eq!(us(b().data(&DSSS[1], SCTP_PACKET)), 4496);
         assert_eq!([b().difs, b().eifs].map(us), [50, 364]);
         assert_eq!(us(b().timeout()), 222);
         assert_eq!(us(Timing::dsss(DSSS[0]).rts()), 352);
+    }
+
+    #[test]
+    fn a_short_preamble_halves_what_is_before_all_frames_but_those_at_1_mbps() {
+        let (short, b) = (Timing::dsss(DSSS_SHORT[1]), b());
+        assert_eq!([short.rts(), short.cts()].map(us), [176, 152]);
+        assert_eq!([short.eifs, short.timeout()].map(us), [364, 126]);
+        let shorter = [0, 1, 2, 3].map(|mode| us(DSSS[mode].time(1000)) - us(DSSS_SHORT[mode].time(1000)));
+        assert_eq!(shorter, [0, 96, 96, 96]);
+        assert_eq!(
+            us(b.exchange(&DSSS[1], 1048)) - us(short.exchange(&DSSS_SHORT[1], 1048)),
+            4 * 96
+        );
+    }
+
+    #[test]
+    fn a_header_of_llc_makes_data_frames_8_bytes_longer() {
+        let llc = Timing {
+            data_header: DATA_HEADER_BYTES + LLC_BYTES,
+            ..b()
+        };
+        assert_eq!(us(llc.exchange(&DSSS[1], SCTP_PACKET)), 5654 + 32);
+        assert_eq!(llc.ack(), b().ack());
     }
 
     #[test]
@@ -234,7 +268,7 @@ mod tests {
         assert_eq!([g.slot, g.sifs, g.difs, g.eifs].map(us), [9, 10, 28, 88]);
         assert_eq!([g.rts(), g.ack()].map(us), [34, 34]);
         assert_eq!(us(OFDM[0].time(ACK_BYTES)), 50);
-        assert_eq!(us(Timing::data(&OFDM[7], 1500)), 254);
+        assert_eq!(us(g.data(&OFDM[7], 1500)), 254);
         let rates = OFDM.map(|mode| mode.half_bits / 2);
         assert_eq!(rates, [24, 36, 48, 72, 96, 144, 192, 216]);
     }

@@ -1,7 +1,7 @@
 //! Saturation throughput of one cell beside the model of Bianchi (2000), "Performance analysis of the IEEE 802.11
 //! distributed coordination function", IEEE JSAC 18(3).
 
-use super::super::timing::{DATA_HEADER_BYTES, Timing};
+use super::super::timing::DATA_HEADER_BYTES;
 use super::*;
 
 /// Transmission probability of a station per slot: equations (7) and (9), by bisection.
@@ -34,7 +34,7 @@ fn model(spec: &MediumSpec, stations: u32) -> f64 {
     let (success, collision) = if PACKET + DATA_HEADER_BYTES > spec.rts_threshold {
         (timing.rts() + timing.after_rts(&mode, PACKET), timing.rts())
     } else {
-        let data = Timing::data(&mode, PACKET);
+        let data = timing.data(&mode, PACKET);
         (data + timing.after_data(), data)
     };
     let time = quiet * us(timing.slot)
