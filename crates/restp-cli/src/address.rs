@@ -44,6 +44,11 @@ pub(crate) fn is_of_one_host(ip: IpAddr) -> bool {
 fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let addresses = resolve(text, here, default_port)?;
+    let canonical = |address: SocketAddr| match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => (ip, address.port()).into(),
+        IpAddr::V6(_) => address, // with its zone
+    };
+    let addresses: Vec<SocketAddr> = addresses.into_iter().map(canonical).collect();
     if addresses.iter().any(|address| address.port() == 0) {
         return Err(format!(
             "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port that is listened at there"
@@ -122,6 +127,7 @@ mod tests {
             ("[2001:db8::1]:4000", "[2001:db8::1]:4000"),
             ("[2001:db8::1]", "[2001:db8::1]:7070"),
             ("2001:db8::1", "[2001:db8::1]:7070"),
+            ("[::ffff:192.0.2.1]:4000", "192.0.2.1:4000"),
             (":4000", "127.0.0.1:4000 [::1]:4000"),
             ("4000", "127.0.0.1:4000 [::1]:4000"),
         ] {

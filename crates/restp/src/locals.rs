@@ -141,9 +141,17 @@ impl Locals {
                     format!("{one} has no address; {rule}"),
                 ));
             }
+            let is_only = addresses.len() == 1;
             for (address, device) in addresses {
-                if !locals.has(address) {
-                    locals.open(address, device, present)?;
+                if locals.has(address) {
+                    continue;
+                }
+                match locals.open(address, device, present) {
+                    // One of IPv6 that is being checked for duplicates. The others serve meanwhile, and it is noticed when it is ready.
+                    Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable && !is_only => {
+                        tracing::debug!(%address, %error, "not bound yet");
+                    }
+                    opened => _ = opened?,
                 }
             }
         }
@@ -353,6 +361,18 @@ mod tests {
         ] {
             assert_eq!(makes_sense(at(local), at(remote)), sense, "{local} {remote}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn an_address_that_cannot_be_bound_yet_keeps_no_other_one_waiting() {
+        let mut present = listed(&[("192.0.2.77", true), ("127.0.0.1", true)]);
+        present.iter_mut().for_each(|one| one.interface = "lo".into());
+        let wanted = [Local::Interface("lo".into())];
+        let locals = Locals::bind(&wanted, &present).unwrap();
+        assert!(locals.has(at("127.0.0.1:0")) && !locals.has(at("192.0.2.77:0")));
+        let refused = Locals::bind(&wanted, &present[..1]).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrNotAvailable, "{refused}");
     }
 
     #[tokio::test]

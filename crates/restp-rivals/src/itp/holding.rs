@@ -42,6 +42,9 @@ pub(super) enum Taken {
     Impossible,
 }
 
+/// So many that wait for their reader may be parts of a larger buffer, all of which each keeps in memory: what came in one receive.
+const MOST_SLICES: usize = 512;
+
 /// What is held of an object.
 #[derive(Debug)]
 pub(super) struct Holding {
@@ -268,7 +271,15 @@ impl Holding {
             }
         };
         match (self.delivery, item) {
-            (Delivery::AsHeld, _) if is_new => self.arrived.push_back((item, payload)),
+            (Delivery::AsHeld, _) if is_new => {
+                let is_kept_for_long = self.arrived.len() >= MOST_SLICES;
+                let payload = if is_kept_for_long {
+                    Bytes::copy_from_slice(&payload)
+                } else {
+                    payload
+                };
+                self.arrived.push_back((item, payload));
+            }
             (Delivery::InOrder, Item::Chunk(number)) => {
                 self.buffer.insert(number, payload);
                 if number == self.read {

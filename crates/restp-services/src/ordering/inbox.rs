@@ -4,6 +4,9 @@
 use bytes::Bytes;
 use std::collections::VecDeque;
 
+/// So many may be parts of a larger buffer, all of which each keeps in memory: what came in one receive.
+const MOST_SLICES: usize = 512;
+
 /// Data handed up and not read yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
@@ -60,7 +63,12 @@ impl Extend<Bytes> for Inbox {
     fn extend<T: IntoIterator<Item = Bytes>>(&mut self, pieces: T) {
         for piece in pieces {
             self.bytes += piece.len();
-            self.ready.push_back(piece);
+            let is_kept_for_long = self.ready.len() >= MOST_SLICES;
+            self.ready.push_back(if is_kept_for_long {
+                Bytes::copy_from_slice(&piece)
+            } else {
+                piece
+            });
         }
     }
 }
@@ -85,6 +93,18 @@ mod tests {
         inbox.extend([piece(7)]);
         inbox.clear();
         assert_eq!((inbox.pop(), inbox.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn many_unread_pieces_keep_no_receive_buffers() {
+        let buffer = Bytes::from(vec![7; 4 * MOST_SLICES]);
+        let mut inbox = Inbox::default();
+        inbox.extend((0..2 * MOST_SLICES).map(|at| buffer.slice(at..at + 2)));
+        let pieces: Vec<Bytes> = std::iter::from_fn(|| inbox.pop()).collect();
+        assert!(pieces.len() == 2 * MOST_SLICES && pieces.iter().all(|piece| piece[..] == [7; 2]));
+        let buffer = buffer.as_ptr_range();
+        let slices = pieces.iter().filter(|piece| buffer.contains(&piece.as_ptr()));
+        assert_eq!(slices.count(), MOST_SLICES);
     }
 
     #[test]

@@ -62,13 +62,13 @@ impl Sum {
         self.bytes.into()
     }
 
-    /// The one payload that is left; `None` when what is left is no payload.
+    /// The one payload that is left, without the memory of the sum; `None` when what is left is no payload.
     pub(super) fn into_remaining(self) -> Option<Bytes> {
         let (length, rest) = self.bytes.split_first_chunk::<LENGTH_BYTES>()?;
         let length = usize::from(u16::from_be_bytes(*length));
-        let padding = rest.get(length..)?;
+        let (payload, padding) = rest.split_at_checked(length)?;
         let clean = padding.iter().all(|byte| *byte == 0);
-        clean.then(|| Bytes::from(self.bytes).slice(LENGTH_BYTES..LENGTH_BYTES + length))
+        clean.then(|| Bytes::copy_from_slice(payload))
     }
 }
 
@@ -89,6 +89,14 @@ mod tests {
             sum.scale(gf256::inverse(factor));
             assert_eq!(sum.into_remaining().unwrap(), &b"a longer one"[..]);
         }
+    }
+
+    #[test]
+    fn a_short_payload_does_not_keep_a_long_sum() {
+        let mut long = vec![0; 60_000];
+        long[1] = 1;
+        let payload = Sum::received(&long).unwrap().into_remaining().unwrap();
+        assert_eq!(payload.try_into_mut().unwrap().capacity(), 1);
     }
 
     #[test]

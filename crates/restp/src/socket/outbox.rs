@@ -119,15 +119,21 @@ impl Batch {
 
     /// Sends what is left with `call`, which is given bytes and how many datagrams they are, and may take as many
     /// at once as `max_segments` says at that time. Stops where the kernel has no room; everything else that it
-    /// refuses is a loss to the protocol, and the rest goes on.
+    /// refuses is a loss to the protocol, and the rest goes on. What is too long for the path and may be cut is cut only where it
+    /// leaves by itself.
     pub(crate) fn send(
         &mut self,
         stats: &mut SocketStats,
         max_segments: impl Fn() -> usize,
         mut call: impl FnMut(&[u8], usize) -> io::Result<()>,
     ) -> Poll<()> {
+        let mut one_by_one = false;
         while !self.is_sent() {
-            let segments = if max_segments() > 1 { self.left() } else { 1 };
+            let segments = if max_segments() > 1 && !one_by_one {
+                self.left()
+            } else {
+                1
+            };
             let end = self
                 .bytes
                 .len()
@@ -141,6 +147,10 @@ impl Batch {
                 // A device without segmentation offload says so only now (EIO, EINVAL), and the socket remembers:
                 // the same bytes go again one by one.
                 Err(_) if segments > 1 && max_segments() == 1 => continue,
+                Err(error) if segments > 1 && self.may_fragment && Fault::of(&error) == Fault::Loss => {
+                    one_by_one = true;
+                    continue;
+                }
                 Err(error) => {
                     tracing::debug!(%error, path = ?self.path, segments, "datagrams refused by the kernel");
                     stats.send_drops += segments as u64;
@@ -361,6 +371,40 @@ mod tests {
                 (stats.sent_datagrams, stats.send_calls, stats.send_drops),
                 (3, 3, 0)
             );
+        }
+    }
+
+    #[test]
+    fn what_may_be_cut_and_is_too_long_goes_one_by_one() {
+        for may_fragment in [true, false] {
+            let (mut outbox, mut stats) = (Outbox::new(), SocketStats::default());
+            for body in [&b"abc"[..], b"def", b"g"] {
+                let datagram = datagram(7, b"", body);
+                outbox.push(
+                    &Datagram {
+                        may_fragment,
+                        ..datagram
+                    },
+                    64,
+                );
+            }
+            let mut sent = Vec::new();
+            let done = outbox.batches()[0].send(
+                &mut stats,
+                || 64,
+                |bytes, segments| {
+                    if segments > 1 {
+                        return Err(io::Error::other("as EMSGSIZE: neither no offload nor a refusal"));
+                    }
+                    sent.push(bytes.to_vec());
+                    Ok(())
+                },
+            );
+            assert_eq!(done, Poll::Ready(()));
+            let all = [&b"abc"[..], b"def", b"g"].map(<[u8]>::to_vec);
+            assert_eq!(sent, if may_fragment { all.to_vec() } else { vec![] });
+            let lost = if may_fragment { 0 } else { 3 };
+            assert_eq!((stats.sent_datagrams, stats.send_drops), (3 - lost, lost));
         }
     }
 

@@ -44,6 +44,10 @@ impl Node {
 
     /// What somebody who has proved where he is asks for leaves now, or when a disk has it.
     fn serve(&mut self, now: Time, path: PathAddress, header: &Header, what: Requested) {
+        if !self.outbox.has_room(Requester::Proved) {
+            self.counters.dropped += 1; // before anything is read for it
+            return;
+        }
         match self.answer(now, path, header, &what) {
             Poll::Ready(Some(answer)) => self.push(now, answer),
             Poll::Ready(None) => {}

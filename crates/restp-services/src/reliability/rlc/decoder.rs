@@ -18,35 +18,54 @@ const UNKNOWN_BYTES: usize = 16;
 
 #[derive(Debug)]
 struct Equation {
-    /// Unknown segments with their coefficients, none of them 0.
-    unknown: BTreeMap<u64, u8>,
+    /// Unknown segments with their coefficients, none of them 0, in the order of their numbers: equations are added all the time.
+    unknown: Vec<(u64, u8)>,
     /// What they come to.
     sum: Sum,
 }
 
 impl Equation {
+    fn place(&self, number: u64) -> Result<usize, usize> {
+        self.unknown.binary_search_by_key(&number, |(number, _)| *number)
+    }
+
+    /// The coefficient of `number`, if it is unknown.
+    fn coefficient(&self, number: u64) -> Option<u8> {
+        self.place(number).ok().map(|place| self.unknown[place].1)
+    }
+
+    /// The first unknown.
+    fn first(&self) -> Option<(u64, u8)> {
+        self.unknown.first().copied()
+    }
+
     /// Adds `factor` times `other`.
     fn add(&mut self, factor: u8, other: &Equation) {
-        for (number, coefficient) in &other.unknown {
-            let entry = self.unknown.entry(*number).or_insert(0);
-            *entry ^= gf256::multiply(factor, *coefficient);
-            if *entry == 0 {
-                self.unknown.remove(number);
-            }
+        let mut own = self.unknown.iter().copied().peekable();
+        let mut sum = Vec::with_capacity(self.unknown.len() + other.unknown.len());
+        for &(number, coefficient) in &other.unknown {
+            sum.extend(std::iter::from_fn(|| own.next_if(|(own, _)| *own < number)));
+            let before = own.next_if(|(own, _)| *own == number);
+            let coefficient = before.map_or(0, |(_, own)| own) ^ gf256::multiply(factor, coefficient);
+            sum.extend((coefficient != 0).then_some((number, coefficient)));
         }
+        sum.extend(own);
+        self.unknown = sum;
         self.sum.add_sum(factor, &other.sum);
     }
 
     /// The segment `number` is this.
     fn substitute(&mut self, number: u64, payload: &[u8]) {
-        if let Some(coefficient) = self.unknown.remove(&number) {
+        if let Ok(place) = self.place(number) {
+            let (_, coefficient) = self.unknown.remove(place);
             self.sum.add(coefficient, payload);
         }
     }
 
     fn scale(&mut self, factor: u8) {
-        let coefficients = self.unknown.values_mut();
-        coefficients.for_each(|coefficient| *coefficient = gf256::multiply(factor, *coefficient));
+        for (_, coefficient) in &mut self.unknown {
+            *coefficient = gf256::multiply(factor, *coefficient);
+        }
         self.sum.scale(factor);
     }
 }
@@ -89,20 +108,18 @@ impl RlcDecoder {
         let (Some(sum), true) = (Sum::received(payload), combination.is_within_span()) else {
             return false;
         };
-        let mut equation = Equation {
-            unknown: (0..combination.count())
-                .map(|index| first.saturating_add(index * combination.stride()))
-                .zip(combination.coefficients())
-                .collect(),
-            sum,
-        };
-        let last = equation.unknown.keys().next_back().copied().unwrap_or(first);
+        let numbers =
+            (0..combination.count()).map(|index| first.saturating_add(index * combination.stride()));
+        let mut unknown: Vec<_> = numbers.zip(combination.coefficients()).collect();
+        unknown.dedup_by_key(|(number, _)| *number);
+        let mut equation = Equation { unknown, sum };
+        let last = equation.unknown.last().map_or(first, |(number, _)| *number);
         self.forget_before_span(last);
         if first < self.oldest() {
             return true; // too late: some of it is forgotten
         }
         for (number, payload) in self.known.range(first..=last) {
-            if equation.unknown.contains_key(number) && payload.len() + LENGTH_BYTES > equation.sum.len() {
+            if equation.coefficient(*number).is_some() && payload.len() + LENGTH_BYTES > equation.sum.len() {
                 return false; // nothing that was combined is longer than the sum
             }
             equation.substitute(*number, payload);
@@ -124,17 +141,17 @@ impl RlcDecoder {
 
     /// Keeps an equation, unless the others say the same. False: it contradicts them.
     fn take(&mut self, mut new: Equation) -> bool {
-        let solved = |(number, coefficient): (&u64, &u8)| Some((self.equations.get(number)?, *coefficient));
+        let solved = |(number, coefficient): &(u64, u8)| Some((self.equations.get(number)?, *coefficient));
         let others: Vec<_> = new.unknown.iter().filter_map(solved).collect();
         others
             .into_iter()
             .for_each(|(other, factor)| new.add(factor, other));
-        let Some((&number, &coefficient)) = new.unknown.first_key_value() else {
+        let Some((number, coefficient)) = new.first() else {
             return new.sum.is_zero();
         };
         new.scale(gf256::inverse(coefficient));
         for other in self.equations.values_mut() {
-            if let Some(factor) = other.unknown.get(&number).copied() {
+            if let Some(factor) = other.coefficient(number) {
                 other.add(factor, &new);
             }
         }
@@ -185,12 +202,7 @@ impl RlcDecoder {
         {
             self.known_bytes -= payload.len();
         }
-        self.equations.retain(|_, equation| {
-            equation
-                .unknown
-                .keys()
-                .next()
-                .is_some_and(|number| *number >= oldest)
-        });
+        self.equations
+            .retain(|_, equation| equation.first().is_some_and(|(number, _)| number >= oldest));
     }
 }
