@@ -4,6 +4,9 @@ use super::CHUNK_BYTES;
 use bytes::{Buf, Bytes};
 use restp::{BiStream, Connection};
 
+/// Most pieces of a chunk, more than full packets make: each may keep the whole buffer in memory in which it was received.
+const MOST_PIECES: usize = 512;
+
 /// What delivers bytes in order.
 pub trait Pieces: Sync {
     /// The next ones; `None` when none will come.
@@ -70,7 +73,8 @@ impl<'a, S: Pieces> Inlet<'a, S> {
             let part = usize::try_from(room).map_or(self.rest.len(), |room| room.min(self.rest.len()));
             length += part as u64;
             pieces.push(self.rest.split_to(part));
-            if length == limit || length >= CHUNK_BYTES as u64 || !self.refill_now().await {
+            let is_full = length >= CHUNK_BYTES as u64 || pieces.len() >= MOST_PIECES;
+            if length == limit || is_full || !self.refill_now().await {
                 return Some(pieces);
             }
         }
@@ -97,5 +101,33 @@ impl<'a, S: Pieces> Inlet<'a, S> {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// So many bytes, one by one.
+    struct Drops(AtomicUsize);
+
+    impl Pieces for Drops {
+        async fn recv(&self) -> Option<Bytes> {
+            let left = self.0.load(Ordering::Relaxed).checked_sub(1)?;
+            self.0.store(left, Ordering::Relaxed);
+            Some(Bytes::from_static(b"a"))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_chunk_is_of_few_pieces_however_small_they_are() {
+        let drops = Drops(AtomicUsize::new(2 * MOST_PIECES + 3));
+        let mut inlet = Inlet::new(&drops);
+        let mut pieces = Vec::new();
+        while let Some(chunk) = inlet.chunk(u64::MAX).await {
+            pieces.push(chunk.len());
+        }
+        assert_eq!(pieces, [MOST_PIECES, MOST_PIECES, 3]);
     }
 }

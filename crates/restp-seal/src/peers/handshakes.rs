@@ -7,6 +7,7 @@ use crate::noise::{Handshake, Pattern, Split};
 use crate::packet::{self, ConnectionId, Grant, Packet};
 use crate::protection::Sealer;
 use crate::token::AddressToken;
+use bytes::Bytes;
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::collections::BTreeMap;
@@ -264,7 +265,10 @@ impl ClientHandshakes {
         let Some(overtaking) = overtaking.filter(|overtaking| overtaking.len() < MAX_OVERTAKING) else {
             return false;
         };
-        overtaking.push(datagram.clone());
+        overtaking.push(Datagram {
+            body: Bytes::copy_from_slice(&datagram.body), // it would keep its neighbours in memory
+            ..datagram.clone()
+        });
         true
     }
 
