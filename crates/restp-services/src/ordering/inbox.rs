@@ -4,8 +4,9 @@
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// So many may be parts of a larger buffer, all of which each keeps in memory: what came in one receive.
-const MOST_SLICES: usize = 512;
+/// So many may be parts of a larger buffer, all of which each keeps in memory: what came in one receive. About as many come in one turn
+/// of a fast transfer, before its reader has had one, and to copy them would cost it.
+const MOST_SLICES: usize = 2048;
 
 /// Data handed up and not read yet.
 #[derive(Debug, Default)]
