@@ -2,7 +2,7 @@
 
 use super::rules::{Rule, Verdict, rules};
 use super::{Composition, KEYS};
-use restp_services::ack::Schedule;
+use restp_services::ack::{LONGEST_WAIT, Schedule};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
@@ -136,12 +136,17 @@ impl ValidComposition {
         all
     }
 
-    /// Silence of one of several paths is judged after 30 ms: a lone packet is answered well before.
+    /// Silence of one of several paths is judged after 30 ms: a lone packet is answered well before, unless its sender says that nothing
+    /// hurries.
     fn answer_soon(&mut self) {
         if let Schedule::Positive(positive) = &mut self.composition.ack.schedule {
+            if positive.thins {
+                positive.unhurried = positive.delay.min(LONGEST_WAIT);
+            }
             positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
             positive.delays_reordered = false;
-            self.composition.rto.margin = positive.delay * 2;
+            let rto = &mut self.composition.rto;
+            rto.margin = rto.floor.max(positive.delay.max(positive.unhurried) * 2);
         }
     }
 

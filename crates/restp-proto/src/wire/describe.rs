@@ -192,6 +192,7 @@ fn base(list: &mut List<'_>, header: &Header) {
 fn ratio(ratio: AckRatio) -> String {
     match ratio {
         AckRatio::SCHEDULE => "acknowledge by the schedule".into(),
+        AckRatio::UNHURRIED => "acknowledge by the schedule, without hurry".into(),
         asked => format!("acknowledge every {} segments", asked.segments()),
     }
 }

@@ -13,7 +13,7 @@ pub use delayed::DelayedParameters;
 pub use duplicate::RepeatParameters;
 pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
 pub use positive::PositiveParameters;
-pub use ratio::AckRatio;
+pub use ratio::{AckRatio, LONGEST_WAIT};
 pub use report::{AckReport, newest_first};
 pub use timer::{AckTimer, Place};
 

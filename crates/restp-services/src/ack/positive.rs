@@ -10,6 +10,8 @@ pub struct PositiveParameters {
     pub every: u32,
     /// Longest wait of a lone packet (OP-45).
     pub delay: Duration,
+    /// The same of one that its sender says does not hurry ([`AckRatio::UNHURRIED`](super::AckRatio)), where that is longer. Default zero.
+    pub unhurried: Duration,
     /// In-order packets at first that are each acknowledged at once, so that the peer's window opens sooner (Linux:
     /// quick acknowledgements). Default none.
     pub quick: u32,
@@ -25,6 +27,7 @@ impl Default for PositiveParameters {
         PositiveParameters {
             every: 2,
             delay: Duration::from_millis(40),
+            unhurried: Duration::ZERO,
             quick: 0,
             thins: false,
             delays_reordered: false,

@@ -7,12 +7,16 @@
 //! grows, the flight with it, and acknowledgements become rarer. Of a flight below 1,024 segments no more than 16 ever stand
 //! in that queue.
 
-/// Acknowledge after so many segments: as the receiver's own schedule says, or after 4, 8, … 256.
+use restp_base::time::Duration;
+
+/// Acknowledge after so many segments: as the receiver's own schedule says, hurrying or not, or after 4, 8, … 128.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckRatio(u8);
 
 /// Acknowledgements per flight, at least: HyStart++ judges a round by eight samples (RFC 9406 §4.3).
 const LEAST_PER_FLIGHT: u64 = 8;
+/// So long a lone segment may wait for its acknowledgement if nothing hurries (OP-45).
+pub const LONGEST_WAIT: Duration = Duration::from_millis(40);
 /// What the field of the header can say.
 const LARGEST_CODE: u8 = 7;
 /// The most that is asked for: 64 segments.
@@ -21,6 +25,8 @@ const LARGEST_ASKED: u8 = 5;
 impl AckRatio {
     /// As the receiver's schedule says.
     pub const SCHEDULE: AckRatio = AckRatio(0);
+    /// The same, and a lone one may wait: more follows, and the round trip is long beside [`LONGEST_WAIT`].
+    pub const UNHURRIED: AckRatio = AckRatio(LARGEST_CODE);
 
     /// For so many segments in flight, answered by `answers` acknowledgements at least. Below four segments for each the schedule
     /// counts: small windows need every acknowledgement to grow.
@@ -34,9 +40,19 @@ impl AckRatio {
         AckRatio(self.0.min(doublings.saturating_sub(1)))
     }
 
+    /// The schedule of who is asked; where `rtt` is that of a path with more to send, and a wait is short beside it, without hurry. Silence is
+    /// judged after two round trips.
+    pub fn by_schedule(rtt: Option<Duration>) -> Self {
+        let is_long = rtt.is_some_and(|rtt| rtt >= LONGEST_WAIT * 2);
+        if is_long { Self::UNHURRIED } else { Self::SCHEDULE }
+    }
+
     /// Segments per acknowledgement; one where the schedule counts.
     pub fn segments(self) -> u32 {
-        if self == Self::SCHEDULE { 1 } else { 2 << self.0 }
+        match self {
+            Self::SCHEDULE | Self::UNHURRIED => 1,
+            AckRatio(code) => 2 << code,
+        }
     }
 
     /// The three bits that travel.
@@ -67,11 +83,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_hurries_on_a_path_whose_round_trip_is_twice_the_wait() {
+        let asked = |ms| AckRatio::by_schedule(Some(Duration::from_millis(ms)));
+        assert_eq!([asked(79), asked(80)], [AckRatio::SCHEDULE, AckRatio::UNHURRIED]);
+        assert_eq!(AckRatio::by_schedule(None), AckRatio::SCHEDULE);
+        assert_eq!(AckRatio::UNHURRIED.segments(), 1);
+    }
+
+    #[test]
     fn codes_round_trip() {
         let all: Vec<_> = (0..8).map(AckRatio::from_code).collect();
         assert_eq!(
             all.iter().map(|ratio| ratio.segments()).collect::<Vec<_>>(),
-            [1, 4, 8, 16, 32, 64, 128, 256]
+            [1, 4, 8, 16, 32, 64, 128, 1]
         );
         assert!(
             all.iter()

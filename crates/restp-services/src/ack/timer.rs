@@ -178,7 +178,12 @@ impl AckTimer {
             self.quick = self.quick.saturating_sub(1);
             self.owed = self.owed.max(1);
         } else {
-            self.deadline.get_or_insert(now + positive.delay);
+            let wait = match self.ratio {
+                AckRatio::UNHURRIED => positive.delay.max(positive.unhurried),
+                _ => positive.delay,
+            };
+            let deadline = now + wait;
+            self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         }
     }
 
@@ -267,6 +272,31 @@ mod tests {
         timer.on_ratio(AckRatio::SCHEDULE);
         timer.on_in_order(at(101), RTT);
         assert!(timer.is_due(at(101)));
+    }
+
+    #[test]
+    fn a_lone_packet_waits_longer_if_its_sender_says_that_it_does_not_hurry() {
+        let schedule = Schedule::Positive(PositiveParameters {
+            delay: Duration::from_millis(5),
+            unhurried: Duration::from_millis(40),
+            thins: true,
+            ..PositiveParameters::default()
+        });
+        let mut timer = AckTimer::new(schedule, None);
+        timer.on_ratio(AckRatio::UNHURRIED);
+        timer.on_in_order(at(100), RTT);
+        assert_eq!(timer.deadline(), Some(at(140)));
+        timer.on_in_order(at(101), RTT);
+        assert!(timer.is_due(at(101)), "every second packet as ever");
+        timer.on_sent();
+        timer.on_ratio(AckRatio::from_code(1));
+        timer.on_in_order(at(200), RTT);
+        timer.on_ratio(AckRatio::UNHURRIED);
+        timer.on_sent();
+        timer.on_in_order(at(300), RTT);
+        timer.on_ratio(AckRatio::from_code(1));
+        timer.on_in_order(at(301), RTT);
+        assert_eq!(timer.deadline(), Some(at(306)), "who hurries waits for nobody");
     }
 
     #[test]

@@ -103,21 +103,26 @@ impl Sender {
 
     /// How often the peer is to acknowledge while so much is in flight.
     fn ack_ratio(&mut self, now: Time) -> AckRatio {
-        if self.parameters.thins_acks && self.more_follows(now) {
+        let waits = !self.queue.is_empty() || self.lane.gate.has_backlog();
+        if !self.parameters.thins_acks || !waits {
+            return AckRatio::SCHEDULE;
+        }
+        let asked = if self.more_follows(now) {
             let answers = self.lane.controller.answers();
             self.lane.ack_demand.ratio(self.board.in_flight(), answers)
         } else {
             AckRatio::SCHEDULE
+        };
+        match asked {
+            AckRatio::SCHEDULE => AckRatio::by_schedule(self.lane.rtt.smoothed()),
+            asked => asked,
         }
     }
 
-    /// Will more leave soon enough to complete a ratio? Not after the last segment for now. And not after the one that fills the
-    /// window, while the next answer is far: what leaves after a pause leaves at once, and the rest of it would wait for the
-    /// receiver's timer, which looks like a queue that has begun.
+    /// Will what waits leave soon enough to complete a ratio? Not after the segment that fills the window, while the next answer is far:
+    /// what leaves after a pause leaves at once, and the rest of it would wait for the receiver's timer, which looks like a queue that
+    /// has begun.
     fn more_follows(&self, now: Time) -> bool {
-        if self.queue.is_empty() && !self.lane.gate.has_backlog() {
-            return false;
-        }
         let segment = u64::from(self.lane.mtu.segment_bytes());
         let has_room = self.board.in_flight_bytes() + segment <= self.lane.controller.window_bytes();
         let (Some(left), Some(rtt)) = (self.board.next_to_arrive_left_at(), self.lane.rtt.smoothed()) else {

@@ -1,6 +1,7 @@
 //! What the congestion window, pacing and recovery let out (RFC 5681 §3, RFC 6298 §5).
 
 use super::*;
+use crate::ack::AckRatio;
 use crate::recovery::Reordering;
 
 #[test]
@@ -381,6 +382,31 @@ fn the_segment_that_fills_the_window_is_answered_at_once_while_the_next_answer_i
     };
     // The second segment left with the first: of a round trip of 97.5 ms the rest is more than an eighth, or it is over.
     assert_eq!((after(80), after(100)), (vec![1], vec![4]));
+}
+
+/// On a path of 100 ms, and on one of 70 ms.
+#[test]
+fn nothing_hurries_on_a_long_path_but_the_last_segment() {
+    let asked = |rtt: u64| {
+        let setup = Setup::segments().with_window(3_000);
+        let mut story = setup.with(|it| it.thins_acks = true).established();
+        story.write(1).send();
+        story.at(rtt).ack(2);
+        story.sender.lane.rtt.restart(ms(rtt));
+        let mut ask = |segments| {
+            story.write(segments);
+            let left = std::iter::from_fn(|| story.segment(false));
+            left.map(|segment| segment.ack_ratio == AckRatio::UNHURRIED)
+                .collect::<Vec<_>>()
+        };
+        (ask(2), ask(4))
+    };
+    assert_eq!(
+        asked(100),
+        (vec![true, false], vec![true]),
+        "the window is full, and more waits"
+    );
+    assert_eq!(asked(70), (vec![false, false], vec![false]));
 }
 
 #[test]
