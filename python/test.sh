@@ -28,7 +28,7 @@ if [ "$(cat .venv/requirements.sha256 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >.venv/requirements.sha256
 fi
 
-# The profile of `cargo test`, so that what it has compiled is not compiled again. Maturin is the one from the list.
+# The profile and the features of `cargo test`, so that what one has compiled the other need not. Maturin is the one from the list.
 PATH="$PWD/.venv/bin:$PATH" "${pip[@]}" install --no-deps --no-build-isolation --force-reinstall \
-  --config-settings=build-args="--profile dev --locked" .
+  --config-settings=build-args="--profile dev --locked --features as-in-tests" .
 .venv/bin/python -m pytest "$@" python/tests

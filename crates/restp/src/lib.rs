@@ -95,6 +95,6 @@ pub use restp_proto::composition::Preset;
 pub use restp_proto::{Acceptance, Composition, EndpointConfig, EndpointStats, ValidComposition};
 pub use restp_proto::{Cookie, KeptCookie, PathMode, StreamCounts};
 pub use restp_seal::{Clients, Fault, KeyError, PublicKey, Resumption, SealStats, Secret, SecretKey, Token};
-pub use socket::SocketStats;
+pub use socket::{ReplySocket, SocketStats};
 pub use stream::Stream;
 pub use transport::{Identity, Security, Transport, Trust};

@@ -174,7 +174,7 @@ pub struct Pipe {
 
 pub const RELAY: &str = "\
 Examples:
-  restp relay                                   at every IPv4 address, port 7071
+  restp relay                                   at every address, port 7071
   restp relay --limit 50Mbit/s --max-hosts 20
   restp recv --relay relay.example.org          a receiver behind a NAT: its ticket has the relay
 
@@ -186,7 +186,7 @@ listens at: let UDP through its firewall.";
 
 #[derive(Debug, Args)]
 pub struct Relay {
-    /// Address to listen at, as HOST:PORT or PORT [default: every IPv4 address, port 7071]
+    /// Address to listen at, as HOST:PORT or PORT [default: every address, port 7071]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
     /// Forward no more than this in a second for each host

@@ -11,11 +11,14 @@ use restp::relay::Reached;
 use restp::{Clients, Endpoint, EndpointConfig, Identity, Local, Security};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// A relay that runs has answered by then, whatever way leads there.
 const RELAY_ANSWERS: Duration = Duration::from_secs(10);
+/// Until the addresses of the other family are given up, once a relay has answered: the first question and one more.
+const OTHER_FAMILY: Duration = Duration::from_secs(1);
 
 /// Sealed for those who are allowed to send, unless the user wants neither; and what the ticket gives to others.
 ///
@@ -140,28 +143,55 @@ pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reach
         let found = address::to_relay_at(word).map_err(|why| Failure::input(format!("--relay {why}")))?;
         let progress = Progress::new();
         let line = progress.trying(&format!("asking the relay {word}"));
-        let mut failure = None;
-        for relay in found {
-            match timeout(RELAY_ANSWERS, endpoint.register(relay)).await {
-                Ok(Ok(one)) => {
-                    reached.push(one);
-                    failure = None;
-                    break;
-                }
-                Ok(Err(error)) => failure = Some(error.to_string()),
-                Err(_) => {
-                    failure = Some(format!(
-                        "the relay {relay} does not answer; check that `restp relay` runs there and that UDP gets through"
-                    ));
-                }
+        let (v4, v6): (Vec<_>, Vec<_>) = found.into_iter().partition(SocketAddr::is_ipv4);
+        let answers = of_both(register_at(&v4, endpoint), register_at(&v6, endpoint)).await;
+        drop(line);
+        let before = reached.len();
+        let mut failures = Vec::new();
+        for answer in answers {
+            match answer {
+                Ok(one) => reached.push(one),
+                Err(why) => failures.push(why),
             }
         }
-        drop(line);
-        if let Some(why) = failure {
-            return Err(Failure::operation(why));
+        if reached.len() == before {
+            return Err(Failure::operation(failures.join("; ")));
         }
     }
     Ok(reached)
+}
+
+/// Registers at the first of `relays`, which are those of one name and one family, that answers. Nothing where there are none.
+async fn register_at(relays: &[SocketAddr], endpoint: &Endpoint) -> Option<Result<Reached, String>> {
+    let mut answer = None;
+    for relay in relays {
+        answer = match timeout(RELAY_ANSWERS, endpoint.register(*relay)).await {
+            Ok(Ok(one)) => return Some(Ok(one)),
+            Ok(Err(error)) => Some(Err(error.to_string())),
+            Err(_) => Some(Err(format!(
+                "the relay {relay} does not answer; check that `restp relay` runs there and that UDP gets through"
+            ))),
+        };
+    }
+    answer
+}
+
+/// What comes of both families. When one has been registered, the other one is waited for a little longer.
+async fn of_both(
+    v4: impl Future<Output = Option<Result<Reached, String>>>,
+    v6: impl Future<Output = Option<Result<Reached, String>>>,
+) -> Vec<Result<Reached, String>> {
+    type Other<'a> = Pin<&'a mut dyn Future<Output = Option<Result<Reached, String>>>>;
+    let (mut v4, mut v6) = (pin!(v4), pin!(v6));
+    let (first, other): (_, Other<'_>) = tokio::select! {
+        first = &mut v4 => (first, v6),
+        first = &mut v6 => (first, v4),
+    };
+    let second = match first {
+        Some(Ok(_)) => timeout(OTHER_FAMILY, other).await.ok().flatten(),
+        _ => other.await,
+    };
+    [first, second].into_iter().flatten().collect()
 }
 
 /// Where and as whom `endpoint` is reached.

@@ -9,7 +9,8 @@ use crate::output::{Output, note, rate};
 use crate::plan;
 use restp::relay::{Relay, RelayConfig};
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Relays until it is interrupted.
 ///
@@ -26,12 +27,12 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let (limit, places) = (config.limit, config.most_users);
-        let relay = Relay::bind(config).await.map_err(|error| {
+        let relay = bind(config).map_err(|error| {
             Failure::input(format!(
                 "--listen {listen}: {error}; name an address of this host with a free port"
             ))
         })?;
-        let address = relay.local_addr().map_err(Failure::operation)?;
+        let address = relay.local_addr();
         note(format!(
             "relaying at {address} for {places} hosts, {} each; at a receiver: restp recv --relay HOST:{}",
             rate(limit.as_bps() as f64),
@@ -54,14 +55,32 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Where hosts look for a relay, unless a `word` says otherwise.
+/// Where hosts look for a relay, unless a `word` says otherwise: a port alone, or nothing, stands for all addresses.
 fn listen_at(word: Option<&str>) -> Result<SocketAddr, Failure> {
-    let everywhere = ([0, 0, 0, 0], RELAY_PORT).into();
+    let everywhere = (Ipv6Addr::UNSPECIFIED, RELAY_PORT).into();
     word.map_or(Ok(everywhere), |word| {
         let found = address::to_listen_at(word, RELAY_PORT);
         let found = found.map_err(|why| Failure::input(format!("--listen {why}")))?;
-        Ok(found[0])
+        let of_both_families = found.iter().find(|at| at.ip() == Ipv6Addr::UNSPECIFIED);
+        Ok(*of_both_families.unwrap_or(&found[0]))
     })
+}
+
+/// A host without IPv6 has the addresses of IPv4 alone.
+fn bind(config: RelayConfig) -> io::Result<Relay> {
+    let listen = config.listen;
+    let bound = Relay::bind(config.clone());
+    if bound.is_ok() || listen.ip() != Ipv6Addr::UNSPECIFIED || has_ipv6() {
+        return bound;
+    }
+    Relay::bind(RelayConfig {
+        listen: (Ipv4Addr::UNSPECIFIED, listen.port()).into(),
+        ..config
+    })
+}
+
+fn has_ipv6() -> bool {
+    std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
 }
 
 /// What is printed first.
@@ -78,11 +97,12 @@ mod tests {
     #[test]
     fn a_relay_listens_where_hosts_look_for_it() {
         for (word, at) in [
-            (None, "0.0.0.0:7071"),
+            (None, "[::]:7071"),
             (Some("192.0.2.1"), "192.0.2.1:7071"),
             (Some("[2001:db8::1]"), "[2001:db8::1]:7071"),
             (Some("192.0.2.1:9"), "192.0.2.1:9"),
-            (Some("4000"), "0.0.0.0:4000"),
+            (Some("4000"), "[::]:4000"),
+            (Some("0.0.0.0"), "0.0.0.0:7071"),
         ] {
             assert_eq!(listen_at(word).expect("one").to_string(), at, "{word:?}");
         }

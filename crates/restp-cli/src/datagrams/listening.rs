@@ -5,20 +5,35 @@ use super::message::{Assembly, MAX_DATAGRAM_BYTES, Message};
 use super::outlet::{Outlet, SWEEP};
 use crate::pipe::Answer;
 use bytes::Bytes;
-use restp::Connection;
+use restp::{Connection, PathAddress, ReplySocket};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::time::Duration;
-use tokio::net::UdpSocket;
+use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::time::{Instant, interval, sleep};
 
 /// Until a socket that fails is asked again.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A socket at the first address of `host` that can be had.
+///
+/// # Errors
+/// When the host has no address here, or none has the port free.
+pub async fn listen_at(host: impl ToSocketAddrs) -> io::Result<ReplySocket> {
+    let mut failure = ErrorKind::AddrNotAvailable.into();
+    for address in lookup_host(host).await? {
+        match ReplySocket::bind(address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 /// A socket for clients. It outlives a connection: what comes while there is none waits for another one.
 pub struct Listening<'a> {
-    socket: &'a UdpSocket,
+    socket: &'a ReplySocket,
     clients: Clients,
     outlet: Outlet,
     buffer: Vec<u8>,
@@ -26,7 +41,7 @@ pub struct Listening<'a> {
 
 impl<'a> Listening<'a> {
     /// Nothing has come at `socket` yet.
-    pub fn at(socket: &'a UdpSocket) -> Self {
+    pub fn at(socket: &'a ReplySocket) -> Self {
         Listening {
             socket,
             clients: Clients::default(),
@@ -70,7 +85,7 @@ impl<'a> Listening<'a> {
                         Some(Message::Answer(_)) | None => {}
                     }
                 }
-                received = socket.recv_from(buffer) => match received {
+                received = socket.receive(buffer) => match received {
                     Ok((length, from)) => clients.take(from, &buffer[..length], outlet),
                     Err(_) => sleep(PAUSE).await,
                 },
@@ -86,7 +101,7 @@ impl<'a> Listening<'a> {
         loop {
             tokio::select! {
                 another = &mut another => return another,
-                received = self.socket.recv_from(&mut self.buffer) => match received {
+                received = self.socket.receive(&mut self.buffer) => match received {
                     Ok((length, from)) => self.clients.take(from, &self.buffer[..length], &mut self.outlet),
                     Err(_) => sleep(PAUSE).await,
                 },
@@ -95,10 +110,10 @@ impl<'a> Listening<'a> {
     }
 }
 
-/// Addresses of clients by flow, and flows by address.
+/// Addresses of clients, and those of this host that they ask, by flow; and flows by address.
 struct Clients {
-    flows: Flows<SocketAddr>,
-    by_address: BTreeMap<SocketAddr, u16>,
+    flows: Flows<PathAddress>,
+    by_address: BTreeMap<PathAddress, u16>,
     next: u16,
 }
 
@@ -114,14 +129,14 @@ impl Default for Clients {
 
 impl Clients {
     /// A datagram came from the client at `address`.
-    fn take(&mut self, address: SocketAddr, datagram: &[u8], outlet: &mut Outlet) {
+    fn take(&mut self, address: PathAddress, datagram: &[u8], outlet: &mut Outlet) {
         let (flow, left) = self.flow_of(address);
         left.into_iter().for_each(|flow| outlet.end(flow));
         outlet.push(flow, datagram);
     }
 
     /// The flow of the client at `address`, and the one that had to end for it.
-    fn flow_of(&mut self, address: SocketAddr) -> (u16, Option<u16>) {
+    fn flow_of(&mut self, address: PathAddress) -> (u16, Option<u16>) {
         let now = Instant::now();
         if let Some(flow) = self.by_address.get(&address) {
             self.flows.used(*flow, now);
@@ -138,9 +153,9 @@ impl Clients {
     }
 
     /// Gives `datagram` to the client of `flow`, if there is one.
-    fn hand_out(&mut self, socket: &UdpSocket, flow: u16, datagram: &Bytes) {
+    fn hand_out(&mut self, socket: &ReplySocket, flow: u16, datagram: &Bytes) {
         if let Some(address) = self.flows.used(flow, Instant::now()) {
-            let _ = socket.try_send_to(datagram, *address); // a full socket drops, as a network does
+            let _ = socket.try_send(datagram, address); // a full socket drops, as a network does
         }
     }
 
@@ -166,7 +181,10 @@ mod tests {
 
     #[test]
     fn each_address_keeps_its_flow_until_too_many_came() {
-        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let at = |port| PathAddress {
+            local: ([127, 0, 0, 1], 5000).into(),
+            remote: ([127, 0, 0, 1], port).into(),
+        };
         let mut clients = Clients::default();
         for port in 1..=256 {
             assert_eq!(clients.flow_of(at(port)), (port - 1, None));

@@ -20,7 +20,7 @@ mod seldom;
 
 pub use composition::{check_fitness, composition, deadline_of, in_time};
 pub use connecting::connecting;
-pub use listening::Listening;
+pub use listening::{Listening, listen_at};
 pub use message::{Message, Open, Operation};
 
 /// ResTP port at which `restp serve` takes datagrams.

@@ -128,6 +128,21 @@ fn a_connection_leaves_the_relay_for_a_direct_path_and_does_not_notice_its_end()
 }
 
 #[test]
+fn a_host_registers_by_both_families_with_a_relay_that_has_both() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return println!("SKIPPED: no IPv6 here");
+    }
+    let (_relay, address) = relay(At(None), "0", &[]);
+    let port = address.rsplit_once(':').unwrap().1;
+    let inbox = tempfile::tempdir().unwrap();
+    let (_receiver, _, addresses) = recv(At(None), "0", port, inbox.path());
+    for family in ["127.0.0.1:", "[::1]:"] {
+        let relayed = addresses.iter().filter(|address| address.starts_with(family));
+        assert!(relayed.count() >= 1, "{family} is missing in {addresses:?}");
+    }
+}
+
+#[test]
 fn a_relay_without_places_says_so() {
     let (_relay, address) = relay(At(None), "127.0.0.1:0", &["--max-hosts", "1"]);
     let inbox = tempfile::tempdir().unwrap();

@@ -1,6 +1,8 @@
 //! Who reaches one host through a relay: a port towards the host for each, and who makes room for another.
 
 use super::server::lock;
+use crate::socket::ReplySocket;
+use restp_base::machine::PathAddress;
 use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use std::cmp::Reverse;
@@ -8,7 +10,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
 /// Peers of one host at once.
@@ -117,7 +118,7 @@ impl Peers {
 
 /// The port of one peer, towards the host.
 pub(super) struct Link {
-    pub socket: UdpSocket,
+    pub socket: ReplySocket,
     /// The host has sent something back.
     answered: AtomicBool,
     state: Mutex<LinkState>,
@@ -126,7 +127,7 @@ pub(super) struct Link {
 #[derive(Default)]
 struct LinkState {
     /// Where the host has spoken from: its translator may have another port for each of ours.
-    host: Option<(SocketAddr, Time)>,
+    host: Option<(PathAddress, Time)>,
     /// When the host said that the peer has proved itself.
     kept: Option<Time>,
     /// What came before the host spoke.
@@ -134,7 +135,7 @@ struct LinkState {
 }
 
 impl Link {
-    pub fn new(socket: UdpSocket) -> Self {
+    pub fn new(socket: ReplySocket) -> Self {
         Link {
             socket,
             answered: AtomicBool::new(false),
@@ -143,7 +144,7 @@ impl Link {
     }
 
     /// Where a datagram goes now; it waits if nobody knows.
-    pub fn way(&self, datagram: &[u8]) -> Option<SocketAddr> {
+    pub fn way(&self, datagram: &[u8]) -> Option<PathAddress> {
         let mut state = lock(&self.state);
         let bytes: usize = state.waiting.iter().map(Vec::len).sum();
         let has_room = state.waiting.len() < MOST_WAITING && bytes + datagram.len() <= MOST_WAITING_BYTES;
@@ -161,19 +162,19 @@ impl Link {
     }
 
     /// The host has spoken from `at`: what waits for it leaves.
-    pub fn bind(&self, now: Time, at: SocketAddr) {
+    pub fn bind(&self, now: Time, at: PathAddress) {
         let waiting = {
             let mut state = lock(&self.state);
             state.host = Some((at, now));
             std::mem::take(&mut state.waiting)
         };
         for datagram in waiting {
-            let _ = self.socket.try_send_to(&datagram, at);
+            let _ = self.socket.try_send(&datagram, &at);
         }
     }
 
     /// Is this where the host is?
-    pub fn hears(&self, now: Time, from: SocketAddr) -> bool {
+    pub fn hears(&self, now: Time, from: PathAddress) -> bool {
         match &mut lock(&self.state).host {
             Some((at, heard)) if *at == from => {
                 *heard = now;
@@ -193,7 +194,7 @@ impl Link {
     }
 
     /// The host says from where it is that the peer has proved itself.
-    pub fn keep(&self, now: Time, from: SocketAddr) {
+    pub fn keep(&self, now: Time, from: PathAddress) {
         if self.hears(now, from) {
             lock(&self.state).kept = Some(now);
         }
@@ -216,12 +217,15 @@ mod tests {
         Time::ZERO + Duration::from_secs(seconds)
     }
 
-    fn host() -> SocketAddr {
-        ([192, 0, 2, 1], 9).into()
+    fn host() -> PathAddress {
+        PathAddress {
+            local: ([192, 0, 2, 2], 9).into(),
+            remote: ([192, 0, 2, 1], 9).into(),
+        }
     }
 
     async fn link() -> Link {
-        Link::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap())
+        Link::new(ReplySocket::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap())
     }
 
     /// Peers of these sources, each of whom the host keeps from its moment on.
@@ -253,7 +257,11 @@ mod tests {
         link.keep(seconds(1), host());
         assert!(!link.is_kept(seconds(1)), "the host has not spoken");
         link.bind(seconds(2), host());
-        link.keep(seconds(2), ([192, 0, 2, 2], 9).into());
+        let elsewhere = PathAddress {
+            remote: ([192, 0, 2, 3], 9).into(),
+            ..host()
+        };
+        link.keep(seconds(2), elsewhere);
         assert!(!link.is_kept(seconds(2)), "somebody else");
         link.keep(seconds(3), host());
         assert!(link.is_kept(seconds(182)) && !link.is_kept(seconds(183)));

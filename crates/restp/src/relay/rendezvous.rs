@@ -17,7 +17,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// So many times without an answer, and the relay is gone.
 const ATTEMPTS: u32 = 4;
-
 /// A peer that is announced gets so many datagrams that open the translator of this side, the pause doubling each time: the way
 /// of the peer's own to it is lost as often as any.
 const PUNCHES: u32 = 5;
@@ -168,6 +167,7 @@ impl Rendezvous {
                 let news = Elsewhere { through: path, at };
                 if sent
                     && at != path.remote
+                    && path.local.is_ipv4() == at.is_ipv4()
                     && !self.elsewhere.contains(&news)
                     && self.elsewhere.len() < MOST_PEERS
                 {
@@ -202,7 +202,8 @@ impl Rendezvous {
     }
 
     fn punch(&mut self, now: Time, path: PathAddress, message: Message) {
-        let is_new = !self.punches.iter().any(|punch| punch.path == path);
+        let leads_there = path.local.is_ipv4() == path.remote.is_ipv4();
+        let is_new = leads_there && !self.punches.iter().any(|punch| punch.path == path);
         if is_new && self.punches.len() < MOST_PEERS {
             self.punches.push_back(Punch {
                 path,
@@ -575,6 +576,10 @@ mod tests {
         rendezvous.on_datagram(ms(0), through, &said([2; 8]));
         rendezvous.on_datagram(ms(0), path(), &said([1; 8]));
         assert_eq!(rendezvous.take_elsewhere(), None, "an invention");
+        let (echo, at_v6) = ([1; 8], "[2001:db8::1]:77".parse().unwrap());
+        let of_ipv6 = Message::Elsewhere { echo, at: at_v6 };
+        rendezvous.on_datagram(ms(0), through, &of_ipv6.emit());
+        assert_eq!(rendezvous.take_elsewhere(), None, "no way leads there");
         rendezvous.on_datagram(ms(0), through, &said([1; 8]));
         rendezvous.on_datagram(ms(0), through, &said([1; 8]));
         assert_eq!(

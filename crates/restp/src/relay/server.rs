@@ -7,7 +7,9 @@ use super::peers::{Link, Peer, Peers};
 use super::users::{Share, Tokens, Users};
 use super::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::clock::Clock;
+use crate::socket::ReplySocket;
 use crate::transport::random;
+use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use std::cell::RefCell;
@@ -15,7 +17,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
 /// Between two looks for who is gone.
@@ -34,7 +35,7 @@ const IN_A_ROW: usize = 64;
 /// What a relay gives.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
-    /// Where hosts register.
+    /// Where hosts register. `[::]` stands for the addresses of both families.
     pub listen: SocketAddr,
     /// What it forwards for each host, in both directions together.
     pub limit: Rate,
@@ -57,7 +58,7 @@ pub struct RelayStats {
 
 /// A relay. It ends when it is dropped.
 pub struct Relay {
-    front: Arc<UdpSocket>,
+    front: Arc<ReplySocket>,
     shared: Arc<Shared>,
     tokens: Tokens,
 }
@@ -83,7 +84,7 @@ struct Registered {
 struct Host {
     id: RegistrationId,
     /// Where it is: it may move.
-    at: Mutex<SocketAddr>,
+    at: Mutex<PathAddress>,
     share: Mutex<Share>,
 }
 
@@ -95,10 +96,10 @@ impl Relay {
     /// Opens the port where hosts register.
     ///
     /// # Errors
-    /// When it cannot be had, or the system gives no randomness.
-    pub async fn bind(config: RelayConfig) -> io::Result<Self> {
+    /// When it cannot be had, the system gives no randomness, or outside of a runtime with I/O.
+    pub fn bind(config: RelayConfig) -> io::Result<Self> {
         Ok(Relay {
-            front: Arc::new(UdpSocket::bind(config.listen).await?),
+            front: Arc::new(ReplySocket::bind(config.listen)?),
             tokens: Tokens::new(*random()?),
             shared: Arc::new(Shared {
                 clock: Clock::start(),
@@ -112,10 +113,7 @@ impl Relay {
     }
 
     /// Where hosts register.
-    ///
-    /// # Errors
-    /// When the system does not say.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub fn local_addr(&self) -> SocketAddr {
         self.front.local_addr()
     }
 
@@ -136,7 +134,7 @@ impl Relay {
         let mut cleanings = tokio::time::interval(CLEAN);
         loop {
             tokio::select! {
-                received = self.front.recv_from(&mut buffer) => match received {
+                received = self.front.receive(&mut buffer) => match received {
                     Ok((bytes, from)) => {
                         if let Some(message) = Message::parse(&buffer[..bytes]) {
                             self.on_message(message, from).await;
@@ -151,7 +149,7 @@ impl Relay {
         }
     }
 
-    async fn on_message(&self, message: Message, from: SocketAddr) {
+    async fn on_message(&self, message: Message, from: PathAddress) {
         let answer = match message {
             Message::Register { id, token } => self.register(id, token, from).await,
             Message::Release { id } => {
@@ -168,11 +166,11 @@ impl Relay {
             }
             _ => return,
         };
-        let _ = self.front.send_to(&answer.emit(), from).await; // it will ask again
+        let _ = self.front.send(&answer.emit(), &from).await; // it will ask again
     }
 
-    async fn register(&self, id: RegistrationId, token: [u8; 16], from: SocketAddr) -> Message {
-        let now = self.shared.clock.now();
+    async fn register(&self, id: RegistrationId, token: [u8; 16], path: PathAddress) -> Message {
+        let (now, from) = (self.shared.clock.now(), path.remote);
         if !self.tokens.is_right(now, from, token) {
             let token = self.tokens.token(now, from);
             return Message::Prove { id, token };
@@ -181,7 +179,7 @@ impl Relay {
         {
             let mut users = lock(&self.shared.users);
             if let Some(known) = users.heard(now, &id) {
-                *lock(&known.host.at) = from;
+                *lock(&known.host.at) = path;
                 return registered(known.port);
             }
             if !users.has_room(from) {
@@ -189,13 +187,14 @@ impl Relay {
                 return Message::Full { id };
             }
         }
-        let Some((socket, port)) = self.port().await else {
+        let Ok(socket) = open(self.shared.config.listen) else {
             self.shared.refused.fetch_add(1, Ordering::Relaxed);
             return Message::Full { id };
         };
+        let port = socket.local_addr().port();
         let host = Arc::new(Host {
             id,
-            at: Mutex::new(from),
+            at: Mutex::new(path),
             share: Mutex::new(Share::new(now, self.shared.config.limit)),
         });
         let mut task = JoinSet::new();
@@ -215,24 +214,17 @@ impl Relay {
         lock(&self.shared.users).enter(now, id, from, place);
         registered(port)
     }
-
-    /// One more port of the address where hosts register.
-    async fn port(&self) -> Option<(UdpSocket, u16)> {
-        let socket = open(self.shared.config.listen).await.ok()?;
-        let port = socket.local_addr().ok()?.port();
-        Some((socket, port))
-    }
 }
 
 /// A free port of the address of `listen`.
-async fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
-    UdpSocket::bind(SocketAddr::new(listen.ip(), 0)).await
+fn open(listen: SocketAddr) -> io::Result<ReplySocket> {
+    ReplySocket::bind(SocketAddr::new(listen.ip(), 0))
 }
 
 /// The port of one host, and those who send there.
 struct Serving {
-    socket: Arc<UdpSocket>,
-    front: Arc<UdpSocket>,
+    socket: Arc<ReplySocket>,
+    front: Arc<ReplySocket>,
     host: Arc<Host>,
     shared: Arc<Shared>,
     peers: Peers,
@@ -249,7 +241,7 @@ impl Serving {
                         return;
                     }
                     for _ in 0..IN_A_ROW {
-                        match self.socket.try_recv_from(&mut buffer) {
+                        match self.socket.try_receive(&mut buffer) {
                             Ok((bytes, from)) => self.forward(from, &buffer[..bytes]).await,
                             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                             Err(_) => {} // what was sent before did not arrive
@@ -262,8 +254,8 @@ impl Serving {
         }
     }
 
-    async fn forward(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let now = self.shared.clock.now();
+    async fn forward(&mut self, path: PathAddress, datagram: &[u8]) {
+        let (now, from) = (self.shared.clock.now(), path.remote);
         if datagram.first().is_none_or(|first| is_message(*first)) {
             return; // nobody speaks to the host in the name of the relay
         }
@@ -272,12 +264,12 @@ impl Serving {
             return;
         }
         if self.peers.heard(now, &from).is_none() {
-            self.enter(now, from).await;
+            self.enter(now, path);
         }
         let Some(peer) = self.peers.heard(now, &from) else {
             return;
         };
-        let at = *lock(&self.host.at);
+        let at = lock(&self.host.at).remote;
         if peer.said < TIMES_SAID && (peer.said == 0 || now.since(peer.said_at) >= SAY_AGAIN) {
             (peer.said, peer.said_at) = (peer.said + 1, now);
             let (id, echo) = (self.host.id, echo_of(datagram));
@@ -287,29 +279,27 @@ impl Serving {
                 let word = Message::Elsewhere { echo, at }.emit();
                 // Its sender's address may be forged: nobody gets more than was sent in his name.
                 if word.len() <= datagram.len() {
-                    let _ = self.socket.try_send_to(&word, from);
+                    let _ = self.socket.try_send(&word, &path);
                 }
             }
         }
         if peer.link.asks(now) && peer.opened_at.is_none_or(|opened| now.since(opened) >= SAY_AGAIN) {
             peer.opened_at = Some(now);
-            if let Ok(port) = peer.link.socket.local_addr().map(|local| local.port()) {
-                let id = self.host.id;
-                self.shared
-                    .say(&self.front, &self.host, Message::Open { id, port });
-            }
+            let (id, port) = (self.host.id, peer.link.socket.local_addr().port());
+            self.shared
+                .say(&self.front, &self.host, Message::Open { id, port });
         }
         if let Some(at) = peer.link.way(datagram) {
-            let _ = peer.link.socket.try_send_to(datagram, at);
+            let _ = peer.link.socket.try_send(datagram, &at);
         }
     }
 
-    /// A port towards the host for who sends from `from`, if there is one to be had.
-    async fn enter(&mut self, now: Time, from: SocketAddr) {
+    /// A port towards the host for who sends on `path`, if there is one to be had.
+    fn enter(&mut self, now: Time, path: PathAddress) {
         if self.peers.is_full(now) {
             return;
         }
-        let Ok(socket) = open(self.shared.config.listen).await else {
+        let Ok(socket) = open(self.shared.config.listen) else {
             return;
         };
         let link = Arc::new(Link::new(socket));
@@ -317,11 +307,11 @@ impl Serving {
         answers.spawn(answer(
             link.clone(),
             self.socket.clone(),
-            from,
+            path,
             self.host.clone(),
             self.shared.clone(),
         ));
-        self.peers.enter(now, from, Peer::new(now, link, answers));
+        self.peers.enter(now, path.remote, Peer::new(now, link, answers));
     }
 }
 
@@ -331,11 +321,17 @@ thread_local! {
 }
 
 /// What the host sends to one peer.
-async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc<Host>, shared: Arc<Shared>) {
+async fn answer(
+    link: Arc<Link>,
+    back: Arc<ReplySocket>,
+    to: PathAddress,
+    host: Arc<Host>,
+    shared: Arc<Shared>,
+) {
     while link.socket.readable().await.is_ok() {
         BUFFER.with_borrow_mut(|buffer| {
             for _ in 0..IN_A_ROW {
-                match link.socket.try_recv_from(buffer) {
+                match link.socket.try_receive(buffer) {
                     Ok((bytes, from)) => {
                         let (now, datagram) = (shared.clock.now(), &buffer[..bytes]);
                         if datagram.first().is_none_or(|first| is_message(*first)) {
@@ -346,7 +342,7 @@ async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc
                             }
                         } else if link.hears(now, from) && shared.admits(&host, bytes) {
                             link.answer();
-                            let _ = back.try_send_to(datagram, to);
+                            let _ = back.try_send(datagram, &to);
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -360,10 +356,10 @@ async fn answer(link: Arc<Link>, back: Arc<UdpSocket>, to: SocketAddr, host: Arc
 
 impl Shared {
     /// Says `message` to `host`, out of its share: small datagrams from many addresses would be a flood of words otherwise.
-    fn say(&self, front: &UdpSocket, host: &Host, message: Message) {
+    fn say(&self, front: &ReplySocket, host: &Host, message: Message) {
         let bytes = message.emit();
         if lock(&host.share).take(self.clock.now(), bytes.len() as u64) {
-            let _ = front.try_send_to(&bytes, *lock(&host.at));
+            let _ = front.try_send(&bytes, &lock(&host.at));
         }
     }
 

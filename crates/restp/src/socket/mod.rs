@@ -9,6 +9,7 @@
 //! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
 //! | `outbox` | datagrams of one path packed into one buffer and one call |
+//! | `reply` | single datagrams, whose answers leave from where they were asked |
 //! | `screen` | whose turn it is while unknown peers send too much |
 //!
 //! Whatever the network or the kernel answers is a counted drop here, never the end of the socket.
@@ -21,6 +22,7 @@ mod fragments;
 mod inbox;
 mod moved;
 mod outbox;
+mod reply;
 mod screen;
 
 pub(crate) use fault::Fault;
@@ -28,6 +30,7 @@ use fragments::Fragments;
 pub(crate) use inbox::Inbox;
 use moved::Moved;
 pub(crate) use outbox::{Batch, Outbox};
+pub use reply::ReplySocket;
 pub(crate) use screen::Screen;
 
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};

@@ -5,13 +5,12 @@ use super::super::client::Client;
 use super::super::serve::resolve;
 use super::{Kind, RETRY, Told};
 use crate::args::Rule;
-use crate::datagrams::{Listening, Operation, connecting};
+use crate::datagrams::{Listening, Operation, connecting, listen_at};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::Place;
-use restp::Connection;
+use restp::{Connection, ReplySocket};
 use std::net::SocketAddr;
-use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
 /// A rule, as far as this host can carry it out alone.
@@ -24,7 +23,7 @@ pub struct Wanted {
 
 /// This host's end.
 enum Here {
-    Socket(UdpSocket),
+    Socket(ReplySocket),
     Target { place: Place, at: SocketAddr },
 }
 
@@ -45,7 +44,7 @@ impl Wanted {
         let (host, port) = target(rule, "--udp")?;
         let place = Place::udp(host, port).ok_or_else(|| wrong("--udp", host))?;
         let (bind, at) = rule.listen.host_and_port();
-        let socket = UdpSocket::bind((bind, at)).await.map_err(|error| {
+        let socket = listen_at((bind, at)).await.map_err(|error| {
             Failure::input(format!(
                 "no UDP socket at {}:{at}: {error}; name an address of this host and a free port, or port 0",
                 rule.listen.host
@@ -99,9 +98,7 @@ impl Udp {
         match &self.wanted.here {
             Here::Socket(socket) => Told {
                 kind: Kind::Udp,
-                listen: socket
-                    .local_addr()
-                    .map_or_else(|_| String::new(), |at| at.to_string()),
+                listen: socket.local_addr().to_string(),
                 target: self.wanted.place.to_string(),
             },
             Here::Target { place, .. } => Told {

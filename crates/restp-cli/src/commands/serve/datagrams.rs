@@ -4,17 +4,17 @@ use super::super::{GOODBYE, bear};
 use super::pool::Held;
 use super::service::{SOON, Service, end};
 use crate::datagrams::{
-    Listening, Message, Open, Operation, SERVICE_PORT, composition, connecting, deadline_of,
+    Listening, Message, Open, Operation, SERVICE_PORT, composition, connecting, deadline_of, listen_at,
 };
 use crate::failure::Failure;
 use crate::output::note;
 use crate::pipe::{Answer, Place, Refusal};
-use restp::{Acceptance, Connection};
+use restp::{Acceptance, Connection, ReplySocket};
 use restp_base::time::Duration;
 use restp_proto::Listener;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use tokio::net::{UdpSocket, lookup_host};
+use tokio::net::lookup_host;
 use tokio::time::timeout;
 
 /// Until the client has said its own: that of preset `video`.
@@ -37,7 +37,7 @@ pub fn listener(user_timeout: Duration) -> Result<Listener, Failure> {
 /// Where datagrams go.
 enum Side<'a> {
     Target(SocketAddr),
-    Socket(Held<'a, UdpSocket>),
+    Socket(Held<'a, ReplySocket>),
 }
 
 impl Service {
@@ -100,20 +100,17 @@ impl Side<'_> {
     fn address(&self) -> String {
         match self {
             Side::Target(_) => String::new(),
-            Side::Socket(held) => held
-                .thing()
-                .local_addr()
-                .map_or_else(|_| String::new(), |at| at.to_string()),
+            Side::Socket(held) => held.thing().local_addr().to_string(),
         }
     }
 }
 
 /// A socket at `place`, and its name: any free port is another one each time.
-async fn bind(place: &Place) -> io::Result<(String, UdpSocket)> {
+async fn bind(place: &Place) -> io::Result<(String, ReplySocket)> {
     let (host, port) = place.host_and_port();
-    let socket = UdpSocket::bind((host, port)).await?;
+    let socket = listen_at((host, port)).await?;
     let name = match port {
-        0 => socket.local_addr()?.to_string(),
+        0 => socket.local_addr().to_string(),
         _ => place.to_string(),
     };
     Ok((name, socket))

@@ -12,12 +12,12 @@ use crate::transfer::{Capability, Inlet};
 use crate::tunnel::{self, Subnet};
 use bytes::Bytes;
 use restp::tun::Tun;
-use restp::{BiStream, Composition, Connection};
+use restp::{BiStream, Composition, Connection, ReplySocket};
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpStream, UdpSocket, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ pub struct Service {
     /// Of other streams: a client must be able to fill its share with connections beside its listeners.
     others: Mutex<Places>,
     listeners: Listeners,
-    sockets: Pool<UdpSocket>,
+    sockets: Pool<ReplySocket>,
     devices: Pool<Tun>,
 }
 
@@ -259,7 +259,7 @@ impl Service {
     }
 
     /// UDP sockets that were asked for.
-    pub fn sockets(&self) -> &Pool<UdpSocket> {
+    pub fn sockets(&self) -> &Pool<ReplySocket> {
         &self.sockets
     }
 

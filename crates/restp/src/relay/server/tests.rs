@@ -10,6 +10,7 @@ use restp_base::flow::Flow;
 use restp_base::machine::{Datagram, Machine, PathAddress};
 use std::net::Ipv4Addr;
 use std::time::Duration as Span;
+use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
 const ID: RegistrationId = [5; 16];
@@ -65,8 +66,8 @@ impl Scene {
             limit,
             most_users: 4,
         };
-        let relay = Arc::new(Relay::bind(config).await.unwrap());
-        let front = relay.local_addr().unwrap();
+        let relay = Arc::new(Relay::bind(config).unwrap());
+        let front = relay.local_addr();
         let mut running = JoinSet::new();
         let at_work = relay.clone();
         running.spawn(async move { at_work.run().await });
@@ -229,8 +230,8 @@ async fn a_connection_through_a_relay_outlives_a_flood_of_first_words() {
         limit: Rate::from_bps(80_000_000),
         most_users: 4,
     });
-    let relay = Arc::new(relay.await.unwrap());
-    let front = relay.local_addr().unwrap();
+    let relay = Arc::new(relay.unwrap());
+    let front = relay.local_addr();
     let mut running = JoinSet::new();
     let at_work = relay.clone();
     running.spawn(async move { at_work.run().await });
@@ -268,4 +269,46 @@ async fn a_connection_through_a_relay_outlives_a_flood_of_first_words() {
     here.send("still here".into()).await.unwrap();
     assert_eq!(there.recv().await, Some("still here".into()));
     assert_eq!(here.stats().path, way, "at the same port of the relay");
+}
+
+/// The host asks one address of the relay, and its peers come by another one, of either family: whoever is answered from elsewhere
+/// hears nothing.
+#[tokio::test]
+async fn a_relay_answers_from_the_address_that_was_asked() {
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let config = RelayConfig {
+            listen: listen.parse().unwrap(),
+            limit: Rate::from_bps(80_000_000),
+            most_users: 4,
+        };
+        let Ok(relay) = Relay::bind(config).map(Arc::new) else {
+            println!("SKIPPED: no IPv6 here");
+            continue;
+        };
+        let port = relay.local_addr().port();
+        let mut running = JoinSet::new();
+        running.spawn(async move { relay.run().await });
+        let composition = Preset::named("3wh-arq").unwrap().composition();
+        let config = EndpointConfig::new(composition.check().unwrap());
+        let loopback = (Ipv4Addr::LOCALHOST, 0).into();
+        let serving = config.clone().listen(7, Acceptance::Any);
+        let host = Endpoint::bind(loopback, serving, Trust::Nobody).unwrap();
+        let reached = host.register(([127, 0, 0, 8], port).into()).await.unwrap();
+        assert_eq!(reached.at.ip(), Ipv4Addr::new(127, 0, 0, 8));
+        let mut ways = vec![(loopback, SocketAddr::from(([127, 0, 0, 9], reached.at.port())))];
+        if listen == "[::]:0" && UdpSocket::bind("[::1]:0").await.is_ok() {
+            let way = |port| SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port));
+            ways.push((way(0), way(reached.at.port())));
+        }
+        for (local, at) in ways {
+            let trust = Trust::Key(host.public_key().unwrap());
+            let client = Endpoint::bind(local, config.clone(), trust).unwrap();
+            let (there, here) = tokio::join!(client.connect(at, 7), host.accept());
+            let (there, here) = (there.unwrap(), here.unwrap());
+            there.send("there".into()).await.unwrap();
+            assert_eq!(here.recv().await, Some("there".into()));
+            here.send("and back".into()).await.unwrap();
+            assert_eq!(there.recv().await, Some("and back".into()));
+        }
+    }
 }
