@@ -10,6 +10,7 @@
 //! | [`ranges`] | ordered half-open ranges |
 //! | [`names`] | "did you mean": the known name nearest to a misspelt one |
 //! | [`numeric`] | integer arithmetic that gives the same bits on every processor |
+//! | [`slices`] | which buffers are kept in memory by parts of them that wait |
 //! | [`sources`] | how much each address holds of something shared |
 //! | [`wakes`] | who is woken when |
 //! | [`machine`] | seam between a protocol and the world |
@@ -26,6 +27,7 @@ pub mod random;
 pub mod ranges;
 pub mod secret;
 pub mod sequence;
+pub mod slices;
 pub mod sources;
 pub mod streams;
 pub mod time;

@@ -9,6 +9,7 @@ use super::manifest::{Core, Digest, Hash, ManifestError, Naming, Shape, covered}
 use super::wire::Snapshot;
 use bytes::Bytes;
 use restp_base::ranges::Ranges;
+use restp_base::slices::{Held, Slices};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What an Interest is for: a manifest below the root, or a chunk; in this order.
@@ -42,8 +43,9 @@ pub(super) enum Taken {
     Impossible,
 }
 
-/// So many that wait for their reader may be parts of a larger buffer, all of which each keeps in memory: what came in one receive.
-const MOST_SLICES: usize = 512;
+/// So many receive buffers are kept by what waits for its reader, of so many bytes: as much as one receive can bring.
+const MOST_BUFFERS: usize = 512;
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// What is held of an object.
 #[derive(Debug)]
@@ -67,7 +69,8 @@ pub(super) struct Holding {
     /// The consumer buffer: held and not read.
     buffer: BTreeMap<u64, Bytes>,
     /// The same where the order does not matter.
-    arrived: VecDeque<(Item, Bytes)>,
+    arrived: VecDeque<(Item, Held)>,
+    slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
     /// Chunks that were read.
     read: u64,
 }
@@ -88,6 +91,7 @@ impl Holding {
             ahead: window.saturating_mul(2),
             delivery,
             arrived: VecDeque::new(),
+            slices: Slices::default(),
             digests: BTreeMap::new(),
             manifests: Ranges::new(),
             chunks: Ranges::new(),
@@ -131,7 +135,8 @@ impl Holding {
 
     /// The next that has come, where the order does not matter.
     pub fn take_arrived(&mut self) -> Option<(Item, Bytes)> {
-        self.arrived.pop_front()
+        let (item, held) = self.arrived.pop_front()?;
+        Some((item, self.slices.release(held)))
     }
 
     /// The next bytes of the object, in order.
@@ -272,13 +277,7 @@ impl Holding {
         };
         match (self.delivery, item) {
             (Delivery::AsHeld, _) if is_new => {
-                let is_kept_for_long = self.arrived.len() >= MOST_SLICES;
-                let payload = if is_kept_for_long {
-                    Bytes::copy_from_slice(&payload)
-                } else {
-                    payload
-                };
-                self.arrived.push_back((item, payload));
+                self.arrived.push_back((item, self.slices.hold(payload)));
             }
             (Delivery::InOrder, Item::Chunk(number)) => {
                 self.buffer.insert(number, payload);

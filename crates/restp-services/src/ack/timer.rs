@@ -23,7 +23,7 @@ pub struct AckTimer {
     /// In-order packets since the last acknowledgement.
     waiting: u32,
     /// Packets that are still acknowledged at once.
-    quick: u32,
+    quick: u16,
     /// Acknowledgements owed at once; out-of-order arrivals each get their own, so that a sender can count
     /// duplicates even when several arrivals are processed together.
     owed: u32,
@@ -34,17 +34,17 @@ pub struct AckTimer {
     /// Packets since a new hole was reported before its turn.
     since_early: u32,
     /// Blocks begun since the last acknowledgement.
-    new_blocks: u32,
+    new_blocks: u8,
 }
 
 /// So many blocks an acknowledgement can name for the first time, and one more that has grown (RFC 2018 §3).
-const MOST_NEW_BLOCKS: u32 = 3;
+const MOST_NEW_BLOCKS: u8 = 3;
 
 impl AckTimer {
     /// Nothing is waiting.
     pub fn new(schedule: Schedule, repeat: Option<RepeatParameters>) -> Self {
         let quick = match schedule {
-            Schedule::Positive(positive) => positive.quick,
+            Schedule::Positive(positive) => positive.quick.try_into().unwrap_or(u16::MAX),
             Schedule::None | Schedule::Delayed(_) => 0,
         };
         AckTimer {
@@ -160,7 +160,7 @@ impl AckTimer {
         match place {
             Place::Hole => true,
             Place::BeyondNewHole => {
-                self.new_blocks += 1;
+                self.new_blocks = self.new_blocks.saturating_add(1);
                 if is_first {
                     self.since_early = 0;
                 }

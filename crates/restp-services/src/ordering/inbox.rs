@@ -2,16 +2,20 @@
 //! advertised window has to leave room for.
 
 use bytes::Bytes;
+use restp_base::slices::{Held, Slices};
 use std::collections::VecDeque;
 
-/// So many may be parts of a larger buffer, all of which each keeps in memory: what came in one receive. About as many come in one turn
-/// of a fast transfer, before its reader has had one, and to copy them would cost it.
-const MOST_SLICES: usize = 2048;
+/// So many receive buffers are kept by what waits. Where each has a few datagrams only, about as many come in one turn of a fast
+/// transfer, before its reader has had one.
+const MOST_BUFFERS: usize = 2048;
+/// A receive buffer: as much as one receive can bring.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Data handed up and not read yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    ready: VecDeque<Bytes>,
+    ready: VecDeque<Held>,
+    slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
     bytes: usize,
     /// The reader was told that there is something, and has not found it empty since.
     reader_knows: bool,
@@ -41,7 +45,7 @@ impl Inbox {
 
     /// Moves the next piece to the reader.
     pub fn pop(&mut self) -> Option<Bytes> {
-        let piece = self.ready.pop_front();
+        let piece = self.ready.pop_front().map(|held| self.slices.release(held));
         self.bytes -= piece.as_ref().map_or(0, Bytes::len);
         self.reader_knows &= piece.is_some();
         piece
@@ -50,12 +54,14 @@ impl Inbox {
     /// Moves everything to somebody else, who tells the reader.
     pub fn drain(&mut self) -> impl Iterator<Item = Bytes> {
         self.bytes = 0;
-        self.ready.drain(..)
+        let slices = &mut self.slices;
+        self.ready.drain(..).map(|held| slices.release(held))
     }
 
     /// Drops what nobody will read, and its memory.
     pub fn clear(&mut self) {
         self.ready = VecDeque::new();
+        self.slices.clear();
         self.bytes = 0;
     }
 }
@@ -64,12 +70,7 @@ impl Extend<Bytes> for Inbox {
     fn extend<T: IntoIterator<Item = Bytes>>(&mut self, pieces: T) {
         for piece in pieces {
             self.bytes += piece.len();
-            let is_kept_for_long = self.ready.len() >= MOST_SLICES;
-            self.ready.push_back(if is_kept_for_long {
-                Bytes::copy_from_slice(&piece)
-            } else {
-                piece
-            });
+            self.ready.push_back(self.slices.hold(piece));
         }
     }
 }
@@ -96,16 +97,26 @@ mod tests {
         assert_eq!((inbox.pop(), inbox.bytes()), (None, 0));
     }
 
-    #[test]
-    fn many_unread_pieces_keep_no_receive_buffers() {
-        let buffer = Bytes::from(vec![7; 4 * MOST_SLICES]);
+    /// How many of the pieces are no copies once they are read.
+    fn kept(pieces: &[Bytes]) -> usize {
         let mut inbox = Inbox::default();
-        inbox.extend((0..2 * MOST_SLICES).map(|at| buffer.slice(at..at + 2)));
-        let pieces: Vec<Bytes> = std::iter::from_fn(|| inbox.pop()).collect();
-        assert!(pieces.len() == 2 * MOST_SLICES && pieces.iter().all(|piece| piece[..] == [7; 2]));
-        let buffer = buffer.as_ptr_range();
-        let slices = pieces.iter().filter(|piece| buffer.contains(&piece.as_ptr()));
-        assert_eq!(slices.count(), MOST_SLICES);
+        inbox.extend(pieces.iter().cloned());
+        let read = std::iter::from_fn(|| inbox.pop()).zip(pieces);
+        read.filter(|(read, piece)| {
+            assert_eq!(read, *piece);
+            read.as_ptr() == piece.as_ptr()
+        })
+        .count()
+    }
+
+    #[test]
+    fn unread_pieces_keep_so_many_receive_buffers_and_no_more() {
+        let buffers = (0..MOST_BUFFERS + 10).map(|_| piece(BUFFER_BYTES));
+        let one_of_each: Vec<_> = buffers.map(|buffer| buffer.slice(..2)).collect();
+        assert_eq!(kept(&one_of_each), MOST_BUFFERS);
+        let buffer = piece(4 * MOST_BUFFERS);
+        let of_one: Vec<_> = (0..2 * MOST_BUFFERS).map(|at| buffer.slice(at..at + 2)).collect();
+        assert_eq!(kept(&of_one), of_one.len());
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! Answers that wait to leave. What is beyond is lost, as in any queue.
 
 use super::message::answer_bytes;
-use bytes::Bytes;
 use restp_base::machine::Datagram;
+use restp_base::slices::{Held, Slices};
 use std::collections::VecDeque;
 
 /// So many, and so many bytes: large chunks fill the second before the first.
 const MOST: usize = 16_384;
 const MOST_BYTES: u64 = 32 << 20;
-/// So many may be parts of a larger buffer, all of which each keeps in memory: a block of a file, or what came in one receive.
-const MOST_SLICES: usize = 256;
+/// So many larger buffers are kept by what waits: blocks of a file, of which none is longer than this, or what came in one receive.
+const MOST_BUFFERS: usize = 256;
+const BUFFER_BYTES: usize = 180_000;
 /// Of them cookies for who has shown nothing: a flood from forged addresses leaves room to who has.
 const MOST_UNPROVED: usize = MOST / 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    waiting: VecDeque<(Datagram, Requester)>,
+    /// Answers without their bodies, and these.
+    waiting: VecDeque<(Datagram, Held, Requester)>,
+    slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
     bytes: u64,
     unproved: usize,
 }
@@ -38,17 +41,16 @@ impl Outbox {
 
     /// Takes an answer for which there is room.
     pub fn push(&mut self, mut answer: Datagram, requester: Requester) {
-        if self.waiting.len() >= MOST_SLICES {
-            answer.body = Bytes::copy_from_slice(&answer.body);
-        }
         self.bytes += answer_bytes(answer.body.len());
         self.unproved += usize::from(requester == Requester::Unproved);
-        self.waiting.push_back((answer, requester));
+        let body = self.slices.hold(std::mem::take(&mut answer.body));
+        self.waiting.push_back((answer, body, requester));
     }
 
     /// The one that has waited longest.
     pub fn pop(&mut self) -> Option<Datagram> {
-        let (first, requester) = self.waiting.pop_front()?;
+        let (mut first, body, requester) = self.waiting.pop_front()?;
+        first.body = self.slices.release(body);
         self.bytes -= answer_bytes(first.body.len());
         self.unproved -= usize::from(requester == Requester::Unproved);
         Some(first)
@@ -58,6 +60,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     fn answer(bytes: usize) -> Datagram {
         Datagram {
@@ -101,24 +104,23 @@ mod tests {
     }
 
     #[test]
-    fn many_small_answers_keep_no_large_buffers() {
-        let buffer = Bytes::from(vec![7; 180_000]);
+    fn many_small_answers_keep_so_many_blocks_and_no_more() {
+        let block = || Bytes::from(vec![7; BUFFER_BYTES]).slice(..100);
+        let bodies: Vec<_> = (0..2 * MOST_BUFFERS).map(|_| block()).collect();
         let mut outbox = Outbox::default();
-        for at in (0..).step_by(100).take(2 * MOST_SLICES) {
-            let body = buffer.slice(at..at + 100);
+        for body in &bodies {
             let answer = Datagram {
-                body,
+                body: body.clone(),
                 ..Datagram::empty()
             };
             outbox.push(answer, Requester::Proved);
         }
-        let buffer = buffer.as_ptr_range();
-        let bodies = std::iter::from_fn(|| outbox.pop()).map(|answer| answer.body);
-        let slices = bodies.filter(|body| {
-            assert!(body[..] == [7; 100]);
-            buffer.contains(&body.as_ptr())
+        let left = std::iter::from_fn(|| outbox.pop()).map(|answer| answer.body);
+        let kept = left.zip(&bodies).filter(|(left, body)| {
+            assert_eq!(left, *body);
+            left.as_ptr() == body.as_ptr()
         });
-        assert_eq!(slices.count(), MOST_SLICES);
+        assert_eq!(kept.count(), MOST_BUFFERS);
     }
 
     #[test]
