@@ -54,17 +54,17 @@ impl Association {
         member.health.on_silence();
         member.suspicions += 1;
         let has_lane = self.has_lane(ordinal);
-        let due = self.with(ordinal, |connection| {
-            let due = connection.unanswered();
-            if has_lane || due.is_none() {
+        let since = self.with(ordinal, |connection| {
+            let since = connection.sender().carries_since();
+            if has_lane || connection.unanswered().is_none() {
                 connection.doubt(now); // no timer would ask again
             } else {
                 connection.ask();
             }
-            due
+            since
         });
         if has_lane {
-            self.shared.paths_mut()[ordinal].silent_since = due.map(|due| due.since);
+            self.shared.paths_mut()[ordinal].silent_since = since;
         }
     }
 

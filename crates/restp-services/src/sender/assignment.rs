@@ -99,6 +99,12 @@ impl Sender {
         })
     }
 
+    /// When the first of what the lane in hand carries left by it, the last time that it did: what left again measures no round trip from
+    /// the first time on (Karn), nor does what others have delivered meanwhile.
+    pub fn carries_since(&self) -> Option<Time> {
+        self.board.unanswered_since().filter(|_| !self.board.is_quiet())
+    }
+
     /// Timeouts in a row, or probing already: nothing comes back.
     pub fn timeouts_in_row(&self) -> u32 {
         if self.lane.outage.state.is_active() {

@@ -70,9 +70,8 @@ impl Sender {
     }
 
     /// The lane in hand answers after all: what has not left by others meanwhile is on its way. `silence`: for how long it did not,
-    /// which was a round trip if the answer is to something that it carried, and the timer would have waited for it: what was lost and
-    /// left again is answered later (Karn). Otherwise the path lives and nobody knows what became of that: the timer goes on where it
-    /// was, or a lane that is asked and answers again and again would never find anything lost.
+    /// which was a round trip if the answer is to something that it carried. Otherwise the path lives and nobody knows what became of
+    /// that: the timer goes on where it was, or a lane that is asked and answers again and again would never find anything lost.
     pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {
         let reports = self.lane.reports;
         let open = self.lane.yielded.take().filter(|then| then.reports == reports);
@@ -81,7 +80,7 @@ impl Sender {
         if is_named {
             self.lane.rto.on_progress();
         }
-        if let Some(silence) = silence.filter(|silence| open.is_none() && *silence <= self.timeout()) {
+        if let Some(silence) = silence.filter(|_| open.is_none()) {
             self.lane.rtt.sample(silence);
         }
         self.board.restore_late();

@@ -166,25 +166,6 @@ fn what_has_not_left_by_others_is_on_its_way_when_the_lane_answers() {
     assert_eq!(story.sender.expected_rtt(), Some(ms(400)));
 }
 
-/// What left by it was lost, and left again when the timer had run out: each such silence was taken for a round trip, and made the
-/// next one longer.
-#[test]
-fn a_silence_that_the_timer_would_not_have_waited_for_is_no_round_trip() {
-    for (silence, counts) in [(400, true), (4_000, false)] {
-        let (mut story, _, _) = two_lanes([WIDE; 2]);
-        story.sender.lane.rtt.restart(ms(200));
-        assert_eq!(story.sender.timeout(), ms(600));
-        story.write(1).send();
-        story.sender.yield_lane();
-        story.at(silence).ack(2);
-        let before = story.sender.expected_rtt();
-        let now = story.now;
-        story.sender.resume_lane(now, Some(ms(silence)));
-        let after = story.sender.expected_rtt();
-        assert_eq!(after, if counts { Some(ms(silence)) } else { before });
-    }
-}
-
 /// The lane is asked whenever it is silent, answers that, and is believed: the peer has nothing of what it carried.
 #[test]
 fn a_lane_that_answers_only_questions_finds_what_it_lost_by_its_timer() {
@@ -336,7 +317,13 @@ fn what_leaves_again_by_a_silent_lane_waits_since_it_left_first() {
     story.at(100).sender.retransmit_all();
     assert_eq!(story.send(), [1, 2]);
     assert_eq!(since(&story), Some(ms_at(0)));
+    assert_eq!(
+        story.sender.carries_since(),
+        Some(ms_at(100)),
+        "it is no round trip from the first time on"
+    );
     story.at(150).ack(3);
+    assert_eq!(story.sender.carries_since(), None);
     story.at(900).write(1);
     assert_eq!(story.send(), [3]);
     assert_eq!(
