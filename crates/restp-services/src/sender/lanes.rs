@@ -70,7 +70,8 @@ impl Sender {
     }
 
     /// The lane in hand answers after all: what has not left by others meanwhile is on its way. `silence`: for how long it did not,
-    /// which was a round trip if the answer is to something that it carried. Otherwise the path lives and nobody knows what became of
+    /// which was a round trip if the answer is to something that it carried, and less than twice as long as the timer would have waited: a
+    /// queue grows by steps, and what is longer tells of losses. Otherwise the path lives and nobody knows what became of
     /// that: the timer goes on where it was, or a lane that is asked and answers again and again would never find anything lost.
     pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {
         let reports = self.lane.reports;
@@ -80,7 +81,8 @@ impl Sender {
         if is_named {
             self.lane.rto.on_progress();
         }
-        if let Some(silence) = silence.filter(|_| open.is_none()) {
+        let longest = self.timeout() * 2;
+        if let Some(silence) = silence.filter(|silence| open.is_none() && *silence <= longest) {
             self.lane.rtt.sample(silence);
         }
         self.board.restore_late();

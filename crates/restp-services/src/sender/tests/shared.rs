@@ -166,6 +166,24 @@ fn what_has_not_left_by_others_is_on_its_way_when_the_lane_answers() {
     assert_eq!(story.sender.expected_rtt(), Some(ms(400)));
 }
 
+/// Each wait for what was lost made the next one longer, without end.
+#[test]
+fn a_silence_is_a_round_trip_up_to_twice_the_timer() {
+    for (silence, counts) in [(1_200, true), (1_201, false)] {
+        let (mut story, _, _) = two_lanes([WIDE; 2]);
+        story.sender.lane.rtt.restart(ms(200));
+        assert_eq!(story.sender.timeout(), ms(600));
+        story.write(1).send();
+        story.sender.yield_lane();
+        story.at(silence).ack(2);
+        story.sender.lane.rtt.restart(ms(200));
+        let now = story.now;
+        story.sender.resume_lane(now, Some(ms(silence)));
+        let expected = if counts { silence } else { 200 };
+        assert_eq!(story.sender.expected_rtt(), Some(ms(expected)));
+    }
+}
+
 /// The lane is asked whenever it is silent, answers that, and is believed: the peer has nothing of what it carried.
 #[test]
 fn a_lane_that_answers_only_questions_finds_what_it_lost_by_its_timer() {
