@@ -10,8 +10,8 @@
 //! Of the reserved bits of byte 7 all are ours: the lowest marks a probe of the path's largest packet (RFC 8899), the next three ask
 //! for a ratio of acknowledgements (RFC 5690): 0 for the receiver's own, n up to 6 for one per 2^(n+1) segments, 7 for the receiver's
 //! own while nothing hurries; three count the segments that were rebuilt from encoded packets, modulo 8 (RFC 9265 §4); the highest says
-//! the era, and the lowest of Flow that the payload is about eras (docs/adr/0007). Flow's other reserved bit says, where MP? = 1, that all paths share one space of numbers;
-//! it is a service bit, and no other one may be left out by the answer to a SYN.
+//! the era, and the lowest of Flow that the payload is about eras (docs/adr/0007). Flow's other reserved bit says, where MP? = 1, that
+//! all paths share one space of numbers; it is a service bit, and no other one may be left out by the answer to a SYN.
 //!
 //! Receiver checks: Version = 0; total words >= 3 and <= PDU length / 4; Ord not 11; not both CON and OPT;
 //! CKI only with OPT; not both RRS and FRS; MPM, Sched, MPX and DSS zero when MP? = 0; k >= 1, and k = 1

@@ -320,7 +320,7 @@ impl Holding {
     }
 
     pub fn memory(&self) -> u64 {
-        let arrived = self.arrived.iter().map(|(_, payload)| payload.len());
+        let arrived = self.arrived.iter().map(|(_, payload)| payload.size());
         let buffered: usize = self.buffer.values().map(Bytes::len).chain(arrived).sum();
         let digests = self.digests.len() * (size_of::<Item>() + size_of::<Digest>());
         let sets = (self.repeats.len() + self.repeated.len()) * size_of::<Item>();

@@ -142,13 +142,18 @@ mod system {
                 flags,
             )?)
         })?;
-        let to = received.cmsgs()?.find_map(|message| match message {
+        // Of what was sent to many hosts, the address that an answer may leave from.
+        let to = received.cmsgs().ok().into_iter().flatten();
+        let to = to.filter_map(|message| match message {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
-                Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into())
+                Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into())
             }
-            ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into()),
+            ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr))
+                .filter(|ip| !ip.is_multicast())
+                .map(IpAddr::V6),
             _ => None,
         });
+        let to: Option<IpAddr> = to.into_iter().next();
         let from = received.address.as_ref().and_then(address);
         let from = from.ok_or(io::ErrorKind::InvalidData)?;
         Ok((received.bytes, from, to))
@@ -245,6 +250,15 @@ mod tests {
         let everywhere = ReplySocket::bind(([0, 0, 0, 0], 0).into()).unwrap();
         asks(&everywhere, "127.0.0.1:0", "127.0.0.7").await;
         asks(&everywhere, "127.0.0.1:0", "127.0.0.1").await;
+        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        client.set_broadcast(true).unwrap();
+        let all = SocketAddr::from(([127, 255, 255, 255], everywhere.local_addr().port()));
+        client.send_to(b"anybody?", all).await.unwrap();
+        let (_, path) = everywhere.receive(&mut [0; 16]).await.unwrap();
+        assert!(path.local != all, "nobody answers from there");
+        everywhere.send(b"here", &path).await.unwrap();
+        let (_, from) = client.recv_from(&mut [0; 16]).await.unwrap();
+        assert_eq!(from, path.local);
         let one = ReplySocket::bind(([127, 0, 0, 7], 0).into()).unwrap();
         asks(&one, "127.0.0.1:0", "127.0.0.7").await;
         assert!(one.try_receive(&mut [0; 1]).is_err(), "there is no more");
