@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-/// Bounds the buffers that waiting payloads keep: at most `MOST` of `SPAN` bytes at most, which is so much beyond what waits. What is
-/// handed out does not depend on it.
+/// Bounds the buffers that waiting payloads keep. `MOST` are counted, of `SPAN` bytes at most; each may hide one that lies right behind
+/// it, so twice as much is kept at most beyond what waits. What is handed out does not depend on it.
 #[derive(Debug, Default)]
 pub struct Slices<const MOST: usize, const SPAN: usize> {
     kept: u32,

@@ -143,7 +143,7 @@ pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reach
         let found = address::to_relay_at(word).map_err(|why| Failure::input(format!("--relay {why}")))?;
         let progress = Progress::new();
         let line = progress.trying(&format!("asking the relay {word}"));
-        let (v4, v6): (Vec<_>, Vec<_>) = found.into_iter().partition(SocketAddr::is_ipv4);
+        let (v4, v6): (Vec<_>, Vec<_>) = found.iter().partition(|relay| relay.is_ipv4());
         let answers = of_both(register_at(&v4, endpoint), register_at(&v6, endpoint)).await;
         drop(line);
         let before = reached.len();
@@ -154,6 +154,10 @@ pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reach
                 Err(why) => failures.push(why),
             }
         }
+        // They would be asked for as long as this host runs, and keep a place for an address that nobody is told.
+        let is_reached = |relay: &&SocketAddr| reached.iter().any(|known| known.relay == **relay);
+        let given_up = found.iter().filter(|relay| !is_reached(relay));
+        given_up.for_each(|relay| endpoint.leave_relay(*relay));
         if reached.len() == before {
             return Err(Failure::operation(failures.join("; ")));
         }

@@ -10,7 +10,8 @@ use restp_services::multipath::Path;
 use restp_services::path_management::{Health, LONGEST_ACK_DELAY};
 use restp_services::sender::TimeoutOutcome;
 
-/// Numbers come by a path as well as by others while so little time lies between them: what is acknowledged at all is by then.
+/// Numbers come by a path as well as by others while so little time lies between them: what hurries is
+/// acknowledged by then.
 const RECENTLY: Duration = Duration::from_nanos(2 * LONGEST_ACK_DELAY.as_nanos());
 /// Timeouts without an answer that make a path failed whose data others carry (OP-54).
 const TIMEOUTS: u32 = 2;

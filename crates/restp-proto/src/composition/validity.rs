@@ -141,7 +141,7 @@ impl ValidComposition {
     fn answer_soon(&mut self) {
         if let Schedule::Positive(positive) = &mut self.composition.ack.schedule {
             if positive.thins {
-                positive.unhurried = positive.delay.min(LONGEST_WAIT);
+                positive.unhurried = positive.unhurried.max(positive.delay.min(LONGEST_WAIT)); // also a second time
             }
             positive.delay = positive.delay.min(LONGEST_ACK_DELAY);
             positive.delays_reordered = false;

@@ -25,7 +25,7 @@ const LARGEST_ASKED: u8 = 5;
 impl AckRatio {
     /// As the receiver's schedule says.
     pub const SCHEDULE: AckRatio = AckRatio(0);
-    /// The same, and a lone one may wait: more follows, and the round trip is long beside [`LONGEST_WAIT`].
+    /// The same, and a lone one may wait: more is to be sent, and the round trip is long beside [`LONGEST_WAIT`].
     pub const UNHURRIED: AckRatio = AckRatio(LARGEST_CODE);
 
     /// For so many segments in flight, answered by `answers` acknowledgements at least. Below four segments for each the schedule

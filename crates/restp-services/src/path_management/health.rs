@@ -21,7 +21,8 @@ pub enum Health {
 /// Longest silence that a short path is allowed: schedulers of operating systems and delayed acknowledgements are this
 /// coarse.
 const LEAST_WAIT: Duration = Duration::from_millis(30);
-/// Longest wait of a lone packet for its acknowledgement on one of several paths: well below [`LEAST_WAIT`].
+/// Longest wait of a lone packet for its acknowledgement on one of several paths, unless its sender says that nothing hurries: well
+/// below [`LEAST_WAIT`].
 pub const LONGEST_ACK_DELAY: Duration = Duration::from_millis(5);
 /// Round trip of a path that nobody has measured (RFC 9002 §6.2.2).
 const UNMEASURED_RTT: Duration = Duration::from_millis(333);

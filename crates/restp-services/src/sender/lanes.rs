@@ -70,7 +70,7 @@ impl Sender {
     }
 
     /// The lane in hand answers after all: what has not left by others meanwhile is on its way. `silence`: for how long it did not,
-    /// which was a round trip if the answer is to something that it carried, and less than twice as long as the timer would have waited: a
+    /// which was a round trip if the answer is to something that it carried, and at most twice as long as the timer would have waited: a
     /// queue grows by steps, and what is longer tells of losses. Otherwise the path lives and nobody knows what became of
     /// that: the timer goes on where it was, or a lane that is asked and answers again and again would never find anything lost.
     pub fn resume_lane(&mut self, now: Time, silence: Option<Duration>) {

@@ -114,6 +114,7 @@ impl Sender {
             AckRatio::SCHEDULE
         };
         match asked {
+            // The window may be full: who waits there for the answer to a lone segment waits half a round trip at most.
             AckRatio::SCHEDULE => AckRatio::by_schedule(self.lane.rtt.smoothed()),
             asked => asked,
         }

@@ -87,7 +87,14 @@ impl Endpoint {
     /// Tells relays that nobody is to reach this host through them any more. They forget a host that is silent after a minute.
     pub fn leave_relays(&self) {
         let mut core = self.shared.lock();
-        core.machine.rendezvous().release();
+        core.machine.rendezvous().release(|_| true);
+        core.wake_driver();
+    }
+
+    /// Asks `relay` no more, and takes this host out of its register.
+    pub fn leave_relay(&self, relay: SocketAddr) {
+        let mut core = self.shared.lock();
+        core.machine.rendezvous().release(|left| left == relay);
         core.wake_driver();
     }
 

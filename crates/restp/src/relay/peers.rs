@@ -7,7 +7,6 @@ use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
@@ -36,7 +35,8 @@ const OPEN_AGAIN: Duration = Duration::from_secs(20);
 /// The peers of one host.
 #[derive(Default)]
 pub(super) struct Peers {
-    peers: BTreeMap<SocketAddr, Peer>,
+    /// By where each is, and which address of the relay it asks.
+    peers: BTreeMap<PathAddress, Peer>,
     /// Peers of each source.
     sources: Sources,
 }
@@ -66,8 +66,8 @@ impl Peer {
 }
 
 impl Peers {
-    /// The peer at `from`, who was just heard.
-    pub fn heard(&mut self, now: Time, from: &SocketAddr) -> Option<&mut Peer> {
+    /// The peer on the path `from`, who was just heard.
+    pub fn heard(&mut self, now: Time, from: &PathAddress) -> Option<&mut Peer> {
         let peer = self.peers.get_mut(from)?;
         peer.heard = now;
         Some(peer)
@@ -79,35 +79,35 @@ impl Peers {
     }
 
     /// One more, if there is a place.
-    pub fn enter(&mut self, now: Time, from: SocketAddr, peer: Peer) {
+    pub fn enter(&mut self, now: Time, from: PathAddress, peer: Peer) {
         if self.peers.len() >= MOST_PEERS {
             let Some(first) = self.first_to_leave(now) else {
                 return;
             };
             self.peers.remove(&first);
-            self.sources.leave(first.ip());
+            self.sources.leave(first.remote.ip());
         }
-        self.sources.enter(from.ip());
+        self.sources.enter(from.remote.ip());
         self.peers.insert(from, peer);
     }
 
     /// Forgets those that were not heard.
     pub fn expire(&mut self, now: Time) {
         let silent = (self.peers).extract_if(.., |_, peer| now.since(peer.heard) >= PEER_EXPIRES);
-        silent.for_each(|(from, _)| self.sources.leave(from.ip()));
+        silent.for_each(|(from, _)| self.sources.leave(from.remote.ip()));
     }
 
     /// Who makes room for one more: of those that the host does not keep, first who was not answered, then those of the source with
     /// most, then who was silent longest. Where it keeps all, those of a source that has more than its share.
-    fn first_to_leave(&self, now: Time) -> Option<SocketAddr> {
+    fn first_to_leave(&self, now: Time) -> Option<PathAddress> {
         let (kept, others): (Vec<_>, Vec<_>) =
             (self.peers.iter()).partition(|(_, peer)| peer.link.is_kept(now));
         let first = others.into_iter().min_by_key(|(from, peer)| {
-            let count = self.sources.count(from.ip());
+            let count = self.sources.count(from.remote.ip());
             (peer.link.is_answered(), Reverse(count), peer.heard)
         });
         let has_too_many =
-            |(from, _): &(&SocketAddr, &Peer)| self.sources.count(from.ip()) > MOST_KEPT_OF_A_SOURCE;
+            |(from, _): &(&PathAddress, &Peer)| self.sources.count(from.remote.ip()) > MOST_KEPT_OF_A_SOURCE;
         let first = first.or_else(|| {
             let greedy = kept.into_iter().filter(has_too_many);
             greedy.min_by_key(|(_, peer)| peer.heard)
@@ -235,7 +235,10 @@ mod tests {
             let link = Arc::new(link().await);
             link.bind(at, host());
             link.keep(at, host());
-            let from = ([198, 51, 100, source], 1000 + number as u16).into();
+            let from = PathAddress {
+                remote: ([198, 51, 100, source], 1000 + number as u16).into(),
+                ..host()
+            };
             peers.enter(at, from, Peer::new(at, link, JoinSet::new()));
         }
         peers
@@ -269,6 +272,10 @@ mod tests {
         assert!(link.is_kept(seconds(183)));
     }
 
+    fn first(peers: &Peers, now: Time) -> Option<std::net::SocketAddr> {
+        peers.first_to_leave(now).map(|path| path.remote)
+    }
+
     #[tokio::test]
     async fn who_is_kept_makes_no_room_until_the_host_is_silent_about_it() {
         let several = (0..MOST_PEERS as u8).map(|number| (number / 8, seconds(u64::from(number))));
@@ -276,7 +283,7 @@ mod tests {
         assert!(peers.is_full(seconds(100)));
         assert!(!peers.is_full(seconds(180)));
         assert_eq!(
-            peers.first_to_leave(seconds(180)),
+            first(&peers, seconds(180)),
             Some(([198, 51, 100, 0], 1000).into())
         );
     }
@@ -286,6 +293,6 @@ mod tests {
         let one = |number: u8| if number < 17 { 200 } else { number / 16 };
         let peers = kept((0..MOST_PEERS as u8).map(|number| (one(number), seconds(1)))).await;
         let first = peers.first_to_leave(seconds(2)).unwrap();
-        assert_eq!(first.ip(), Ipv4Addr::new(198, 51, 100, 200));
+        assert_eq!(first.remote.ip(), Ipv4Addr::new(198, 51, 100, 200));
     }
 }

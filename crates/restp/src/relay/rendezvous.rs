@@ -24,7 +24,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Peers that are greeted at once. A relay that lies makes this host send some bytes to so many addresses, no more.
 const MOST_PEERS: usize = 16;
-
 /// Datagrams to a relayed address that are remembered by name: those of set-up and those after it.
 const MOST_ECHOES: usize = 4;
 
@@ -112,12 +111,13 @@ impl Rendezvous {
             .any(|known| known.path.remote == relay && known.is_full)
     }
 
-    /// The endpoint ends: what was registered is registered no longer.
-    pub fn release(&mut self) {
-        self.guests.clear();
-        for registration in self.registrations.drain(..) {
-            self.out
-                .push_back((registration.path, Message::Release { id: registration.id }));
+    /// What was registered at relays that are left is registered no longer.
+    pub fn release(&mut self, is_left: impl Fn(SocketAddr) -> bool) {
+        let left = (self.registrations).extract_if(.., |known| is_left(known.path.remote));
+        let words = left.map(|known| (known.path, Message::Release { id: known.id }));
+        self.out.extend(words);
+        if self.registrations.is_empty() {
+            self.guests.clear();
         }
     }
 

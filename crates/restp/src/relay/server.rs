@@ -263,10 +263,10 @@ impl Serving {
         if !self.shared.admits(&self.host, datagram.len()) {
             return;
         }
-        if self.peers.heard(now, &from).is_none() {
+        if self.peers.heard(now, &path).is_none() {
             self.enter(now, path);
         }
-        let Some(peer) = self.peers.heard(now, &from) else {
+        let Some(peer) = self.peers.heard(now, &path) else {
             return;
         };
         let at = lock(&self.host.at).remote;
@@ -311,7 +311,7 @@ impl Serving {
             self.host.clone(),
             self.shared.clone(),
         ));
-        self.peers.enter(now, path.remote, Peer::new(now, link, answers));
+        self.peers.enter(now, path, Peer::new(now, link, answers));
     }
 }
 

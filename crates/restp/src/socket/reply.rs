@@ -108,7 +108,7 @@ impl ReplySocket {
 }
 
 /// Linux says where a datagram was sent to, and lets it be chosen where one is sent from.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(target_os = "linux")]
 mod system {
     use super::{IpAddr, SocketAddr, UdpSocket, io};
     use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
@@ -124,14 +124,17 @@ mod system {
     pub fn tell_where(socket: &UdpSocket, local: SocketAddr) -> io::Result<()> {
         match local {
             SocketAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?,
-            SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?,
+            SocketAddr::V6(_) => {
+                setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
+                let _ = setsockopt(socket, sockopt::Ipv4PacketInfo, &true); // of IPv4 peers, if it has any
+            }
         }
         Ok(())
     }
 
     /// A datagram: its length, who sent it, and where to if the system was asked.
     pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
-        let mut space = nix::cmsg_space!(in6_pktinfo);
+        let mut space = nix::cmsg_space!(in6_pktinfo, in_pktinfo);
         let mut parts = [IoSliceMut::new(buffer)];
         let received = socket.try_io(Interest::READABLE, || {
             let (handle, flags) = (socket.as_raw_fd(), MsgFlags::empty());
@@ -142,18 +145,20 @@ mod system {
                 flags,
             )?)
         })?;
-        // Of what was sent to many hosts, the address that an answer may leave from.
-        let to = received.cmsgs().ok().into_iter().flatten();
-        let to = to.filter_map(|message| match message {
-            ControlMessageOwned::Ipv4PacketInfo(info) => {
-                Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into())
+        // Of what was sent to many hosts, the address that an answer may leave from: only the message of IPv4 knows it.
+        let (mut v4, mut v6) = (None, None);
+        for message in received.cmsgs().ok().into_iter().flatten() {
+            match message {
+                ControlMessageOwned::Ipv4PacketInfo(info) => {
+                    v4 = Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into());
+                }
+                ControlMessageOwned::Ipv6PacketInfo(info) => {
+                    v6 = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr))
+                }
+                _ => {}
             }
-            ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr))
-                .filter(|ip| !ip.is_multicast())
-                .map(IpAddr::V6),
-            _ => None,
-        });
-        let to: Option<IpAddr> = to.into_iter().next();
+        }
+        let to = v4.or(v6.filter(|ip| !ip.is_multicast()).map(IpAddr::V6));
         let from = received.address.as_ref().and_then(address);
         let from = from.ok_or(io::ErrorKind::InvalidData)?;
         Ok((received.bytes, from, to))
@@ -201,7 +206,7 @@ mod system {
 }
 
 /// Elsewhere the routing table chooses.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(target_os = "linux"))]
 mod system {
     use super::{IpAddr, SocketAddr, UdpSocket, io};
 
@@ -244,21 +249,26 @@ mod tests {
         assert_eq!((&buffer[..bytes], from), (&b"here"[..], asked));
     }
 
+    /// From the address that was asked nobody could answer.
+    async fn asks_all(at: &ReplySocket) {
+        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        client.set_broadcast(true).unwrap();
+        let all = SocketAddr::from(([127, 255, 255, 255], at.local_addr().port()));
+        client.send_to(b"anybody?", all).await.unwrap();
+        let (_, path) = at.receive(&mut [0; 16]).await.unwrap();
+        assert!(path.local != all);
+        at.send(b"here", &path).await.unwrap();
+        let (_, from) = client.recv_from(&mut [0; 16]).await.unwrap();
+        assert_eq!(from, path.local);
+    }
+
     /// The routing table would have it leave from 127.0.0.1.
     #[tokio::test]
     async fn an_answer_leaves_from_the_address_that_was_asked() {
         let everywhere = ReplySocket::bind(([0, 0, 0, 0], 0).into()).unwrap();
         asks(&everywhere, "127.0.0.1:0", "127.0.0.7").await;
         asks(&everywhere, "127.0.0.1:0", "127.0.0.1").await;
-        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        client.set_broadcast(true).unwrap();
-        let all = SocketAddr::from(([127, 255, 255, 255], everywhere.local_addr().port()));
-        client.send_to(b"anybody?", all).await.unwrap();
-        let (_, path) = everywhere.receive(&mut [0; 16]).await.unwrap();
-        assert!(path.local != all, "nobody answers from there");
-        everywhere.send(b"here", &path).await.unwrap();
-        let (_, from) = client.recv_from(&mut [0; 16]).await.unwrap();
-        assert_eq!(from, path.local);
+        asks_all(&everywhere).await;
         let one = ReplySocket::bind(([127, 0, 0, 7], 0).into()).unwrap();
         asks(&one, "127.0.0.1:0", "127.0.0.7").await;
         assert!(one.try_receive(&mut [0; 1]).is_err(), "there is no more");
@@ -270,6 +280,7 @@ mod tests {
             return println!("SKIPPED: no IPv6 here");
         };
         asks(&everywhere, "127.0.0.1:0", "127.0.0.7").await;
+        asks_all(&everywhere).await;
         if UdpSocket::bind("[::1]:0").await.is_ok() {
             asks(&everywhere, "[::1]:0", "::1").await;
         }

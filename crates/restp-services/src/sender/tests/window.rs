@@ -369,7 +369,7 @@ fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_foll
 }
 
 #[test]
-fn the_segment_that_fills_the_window_is_answered_at_once_while_the_next_answer_is_far() {
+fn the_segment_that_fills_the_window_waits_for_no_ratio_while_the_next_answer_is_far() {
     let thinned = || {
         let setup = Setup::segments().with_window(40_000);
         setup.with(|it| it.thins_acks = true).established()

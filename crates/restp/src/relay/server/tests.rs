@@ -312,3 +312,22 @@ async fn a_relay_answers_from_the_address_that_was_asked() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_host_that_leaves_a_relay_has_no_place_there() {
+    let scene = Scene::with(Rate::from_bps(80_000_000)).await;
+    let composition = Preset::named("3wh-arq").unwrap().composition();
+    let config = EndpointConfig::new(composition.check().unwrap());
+    let host = Endpoint::bind((Ipv4Addr::LOCALHOST, 0).into(), config, Trust::Nobody).unwrap();
+    let front = scene.relay.local_addr();
+    host.register(front).await.unwrap();
+    assert_eq!(scene.relay.stats().users, 2, "it and that of the scene");
+    host.leave_relay(front);
+    let gone = async {
+        while scene.relay.stats().users > 1 {
+            sleep(Span::from_millis(5)).await;
+        }
+    };
+    timeout(Span::from_secs(60), gone).await.unwrap();
+    assert_eq!(host.reached(front), None);
+}
