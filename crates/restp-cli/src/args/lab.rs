@@ -148,6 +148,9 @@ pub struct Chaos {
     /// Runs, each with the next seed
     #[arg(long, value_name = "N", default_value = "1000", allow_negative_numbers = true, value_parser = runs)]
     pub runs: u64,
+    /// Of what broke a law, how much of what happened before is shown
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub records: usize,
 }
 
 pub const BENCH: &str = "\

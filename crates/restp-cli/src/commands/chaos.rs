@@ -27,7 +27,7 @@ pub fn execute(arguments: &Chaos, output: Output) -> Result<(), Failure> {
         arguments
             .cases
             .iter()
-            .try_for_each(|file| named(file, output, &mut summary))
+            .try_for_each(|file| named(file, arguments.records, output, &mut summary))
     };
     std::panic::set_hook(hook);
     played?;
@@ -48,7 +48,7 @@ fn random(arguments: &Chaos, output: Output, summary: &mut Summary) -> Result<()
     chaos::run(arguments.seed, arguments.runs, |outcome| {
         line.step();
         let repeat = format!("restp chaos --seed {} --runs 1", outcome.case.seed);
-        printed = progress.aside(|| take(&outcome, repeat, output, summary));
+        printed = progress.aside(|| take(&outcome, repeat, arguments.records, output, summary));
         match printed {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -59,15 +59,21 @@ fn random(arguments: &Chaos, output: Output, summary: &mut Summary) -> Result<()
     printed
 }
 
-fn named(file: &Path, output: Output, summary: &mut Summary) -> Result<(), Failure> {
+fn named(file: &Path, records: usize, output: Output, summary: &mut Summary) -> Result<(), Failure> {
     let about = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| about(&error))?;
     let case = Case::read(&text).map_err(|error| about(&error))?;
     let repeat = format!("restp chaos {}", file.display());
-    take(&chaos::judge(&case), repeat, output, summary)
+    take(&chaos::judge(&case), repeat, records, output, summary)
 }
 
-fn take(outcome: &Outcome, repeat: String, output: Output, summary: &mut Summary) -> Result<(), Failure> {
+fn take(
+    outcome: &Outcome,
+    repeat: String,
+    records: usize,
+    output: Output,
+    summary: &mut Summary,
+) -> Result<(), Failure> {
     summary.add(&outcome.summary);
     let Some(violation) = &outcome.violation else {
         return Ok(());
@@ -88,7 +94,10 @@ fn take(outcome: &Outcome, repeat: String, output: Output, summary: &mut Summary
             },
         );
     }
-    let (case, violation) = chaos::shrink(&outcome.case).unwrap_or((outcome.case.clone(), violation.clone()));
+    let (case, mut violation) =
+        chaos::shrink(&outcome.case).unwrap_or((outcome.case.clone(), violation.clone()));
+    let earlier = violation.records.len().saturating_sub(records);
+    violation.records.drain(..earlier);
     let failure = Broken {
         seed: outcome.case.seed,
         violation,

@@ -34,7 +34,7 @@ pub struct Conversations {
     /// The conversation, or connection, that the server has answered last at each of the client's ports and addresses: behind
     /// a translator that forgot, an old one goes on where it was.
     answered: BTreeMap<(u16, SocketAddr), Owner>,
-    /// With one path: the server's connections that have numbers.
+    /// The server's connections that have numbers.
     numbered: Vec<Numbered>,
     /// The client's first number in each connection.
     first_numbers: BTreeMap<usize, u32>,
@@ -46,8 +46,8 @@ pub struct Conversations {
 
 /// A connection of the server as its numbers tell it from others.
 struct Numbered {
-    /// Of the client.
-    port: u16,
+    /// The client's port and path.
+    of: (u16, usize),
     owner: Owner,
     /// The first number and the latest.
     first: u32,
@@ -109,7 +109,7 @@ impl Conversations {
         }
         if let Some(owner) = newest.filter(|owner| self.answers(header, owner.strand)) {
             self.answered.insert(key, owner);
-            self.on_first_number(port, owner, header);
+            self.on_first_number((port, 0), owner, header);
         }
         let here = self.answered.get(&key).copied();
         let numbered = header.sequence.and_then(|number| self.numbered(port, number));
@@ -119,12 +119,12 @@ impl Conversations {
     }
 
     /// The server begins a connection, unless it says so once more.
-    fn on_first_number(&mut self, port: u16, owner: Owner, header: &Header) {
+    fn on_first_number(&mut self, of: (u16, usize), owner: Owner, header: &Header) {
         let Some(first) = header.sequence else { return };
         let known = |one: &Numbered| one.owner == owner && one.first == first;
         if !self.numbered.iter().any(known) {
             self.numbered.push(Numbered {
-                port,
+                of,
                 owner,
                 first,
                 latest: first,
@@ -134,11 +134,27 @@ impl Conversations {
 
     /// The connection at this port of the client whose latest number is nearest: first numbers are nowhere near each other.
     fn numbered(&mut self, port: u16, number: u32) -> Option<Owner> {
-        let distance = |one: &&mut Numbered| (number.wrapping_sub(one.latest) as i32).unsigned_abs();
-        let of_port = self.numbered.iter_mut().filter(|one| one.port == port);
-        let nearest = of_port.min_by_key(distance)?;
+        let of_port = self.numbered.iter_mut().filter(|one| one.of.0 == port);
+        let nearest = of_port.min_by_key(|one| one.distance(number))?;
         nearest.latest = number;
         Some(nearest.owner)
+    }
+
+    /// With several paths, which may share numbers: `here`, unless the number is nearest to those of another association; then its
+    /// latest connection on this port and path.
+    fn of_number(&mut self, of: (u16, usize), here: Option<Owner>, number: u32) -> Option<Owner> {
+        let nearest = self.numbered.iter().min_by_key(|one| one.distance(number));
+        let association = nearest.map(|one| one.owner.association);
+        let is_here = here.map(|owner| owner.association) == association;
+        let of_association = |one: &&mut Numbered| match here {
+            Some(owner) if is_here => one.owner == owner,
+            _ => one.of == of && Some(one.owner.association) == association,
+        };
+        let Some(one) = self.numbered.iter_mut().rfind(of_association) else {
+            return here;
+        };
+        one.latest = number;
+        Some(one.owner)
     }
 
     /// The connection that the server answered last at this port of the client, wherever that was: the client may have moved.
@@ -195,6 +211,7 @@ impl Conversations {
         let key = (port, remote);
         if let Some(owner) = asked.filter(|owner| self.answers(header, owner.strand)) {
             self.answered.insert(key, owner);
+            self.on_first_number((port, path), owner, header);
             if let Some(MpSetup::Capable(MpCapable {
                 flags,
                 keys: Keys::Responder(responder),
@@ -213,7 +230,17 @@ impl Conversations {
                 self.tokens.insert(keys.own_token(), owner);
             }
         }
-        self.answered.get(&key).copied().or(asked)
+        let here = self.answered.get(&key).copied().or(asked);
+        match header.sequence {
+            Some(number) => self.of_number((port, path), here, number),
+            None => here,
+        }
+    }
+}
+
+impl Numbered {
+    fn distance(&self, number: u32) -> u32 {
+        (number.wrapping_sub(self.latest) as i32).unsigned_abs()
     }
 }
 

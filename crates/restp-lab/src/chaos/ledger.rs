@@ -58,18 +58,17 @@ impl Ledger {
         packet
     }
 
-    /// Who said `pdu`, if possible the side `from`: of several that are alike the first that has not been heard.
+    /// Who said `pdu`, if possible the side `from`: of several that are alike the first that has not been heard, or the last,
+    /// which a seal hands on twice when its sender has moved.
     pub fn hear(&mut self, from: super::Side, pdu: &[u8]) -> Option<Saying> {
-        let fits = |saying: &&mut Saying| {
-            (
-                saying.packet.is_some() && saying.party == Party::Side(from),
-                !saying.heard,
-            )
-        };
-        // The first of the greatest.
-        let saying = self.said.get_mut(pdu)?.iter_mut().rev().max_by_key(fits)?;
-        saying.heard = true;
-        Some(*saying)
+        let sayings = self.said.get_mut(pdu)?;
+        let is_from = |saying: &Saying| saying.packet.is_some() && saying.party == Party::Side(from);
+        let any = sayings.iter().any(is_from);
+        let fits = |saying: &Saying| is_from(saying) == any;
+        let next = sayings.iter().position(|saying| fits(saying) && !saying.heard);
+        let at = next.or_else(|| sayings.iter().rposition(fits))?;
+        sayings[at].heard = true;
+        Some(sayings[at])
     }
 
     /// The last PDUs of the client, oldest first.

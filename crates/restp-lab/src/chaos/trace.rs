@@ -231,7 +231,7 @@ pub enum What {
         from: SocketAddr,
         /// Its size.
         bytes: usize,
-        /// Who sealed it, if it is a packet of a session as it was sealed.
+        /// Who made it, if it is a request, or a packet of a session, as it was made.
         sealed: Option<Party>,
         /// It is a request with the proof that was asked for at this address.
         proof: bool,

@@ -68,14 +68,19 @@ impl Watch {
         // Behind an answer there may be another.
         let answers = bytes.first().is_some_and(|first| *first == 0x82);
         self.work.packets += u64::from(packet.is_some() || answers);
-        let sealed = packet.filter(|header| !header.early).and(maker);
+        let mark = Mark::of(&bytes);
+        let sealed = maker.filter(|_| match mark {
+            Some(Mark::Packet(header)) => !header.early,
+            Some(Mark::Request(_)) => true,
+            _ => false,
+        });
         let came = What::Came {
             to: side,
             from: remote,
             bytes: bytes.len(),
             sealed,
             proof,
-            mark: Mark::of(&bytes),
+            mark,
         };
         trace.add(now, came);
         packet.is_some_and(|header| header.early)

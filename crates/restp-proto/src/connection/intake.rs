@@ -207,6 +207,7 @@ impl Connection {
             self.counters.rejected_packets += 1; // whoever joins has to prove itself first (OP-36)
             return Said::default();
         }
+        self.peer = Some(packet.peer); // who only asked may have been somebody else
         let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
         self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
@@ -258,6 +259,17 @@ impl Connection {
         is_data && !is_encoded(packet.header) && exchange.takes(ahead) && fits
     }
 
+    /// Whoever has heard this side acknowledges in every packet but repairs (RFC 9293 §3.10.7.4). Who has not sends a request, and
+    /// early data behind it, which may be late; or has started again, and does not know of this connection.
+    fn is_of_another_life(&self, header: &Header) -> bool {
+        let (Some(number), Some(next)) = (header.sequence, self.receiver.next()) else {
+            return false;
+        };
+        let ahead = sequence::expand(next, number).saturating_sub(next);
+        let has_heard = header.flags.has(Flags::ACK) || is_encoded(header);
+        self.has_feedback() && !has_heard && ahead >= EARLY_SEGMENTS
+    }
+
     fn on_established(&mut self, now: Time, packet: Packet<'_>) -> Said {
         let Packet {
             header,
@@ -266,13 +278,17 @@ impl Connection {
             ecn,
             ..
         } = packet;
+        let (syn, is_strange) = (header.flags.has(Flags::SYN), self.is_of_another_life(header));
+        if is_strange && !syn {
+            self.counters.rejected_packets += 1;
+            return Said::default();
+        }
         self.liveness.on_heard(now);
         if !self.subflow.as_ref().is_some_and(|subflow| subflow.failed) {
             self.liveness.wait_for_silence(); // one that is taken for dead is asked however much it says: only answers count
         }
-        let syn = header.flags.has(Flags::SYN);
         let asks = payload.is_empty() && !header.flags.has(Flags::ACK);
-        if syn && (asks || self.exchange.is_none()) {
+        if syn && (asks || is_strange || self.exchange.is_none()) {
             // A late repeat: the peer does not know yet that we know. Or it has started again, and refuses what this says,
             // whatever its number is (RFC 9293 §3.10.7.4).
             if self.lane().is_some() {

@@ -124,7 +124,10 @@ pub(super) fn acknowledgement(c: &mut Connection, out: &mut Datagram, number: u6
     } else {
         header.flags = Flags::ACK;
     }
-    c.receiver.acknowledgement().on_sent();
+    // What a path says that is asked, or asks, may be lost with it: what is owed by another is owed all the same.
+    if c.lane_turn().acknowledges {
+        c.receiver.acknowledgement().on_sent();
+    }
     finish(c, out, &mut header, Bytes::new(), Ecn::NotEct)
 }
 

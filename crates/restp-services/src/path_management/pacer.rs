@@ -18,6 +18,12 @@ pub struct Pacer {
 }
 
 impl Pacer {
+    /// The rate is `rate` now: no segment of `segment_bytes` waits longer than it takes at this rate, or a round trip of `rtt`, over
+    /// which a window is spread, whatever those before it took at a lower one.
+    pub fn catch_up(&mut self, now: Time, segment_bytes: u64, rate: Rate, rtt: Duration) {
+        let wait = rate.transmission_time(segment_bytes).max(rtt);
+        self.free_at = self.free_at.min(now + self.burst + wait);
+    }
     /// May a segment leave at `now`?
     pub fn allows(&self, now: Time) -> bool {
         self.free_at <= now + self.burst
@@ -53,5 +59,22 @@ mod tests {
             now = pacer.next_at();
         }
         assert!((1000..=1012).contains(&sent), "{sent}");
+    }
+
+    /// A burst at a rate that was measured too low would otherwise hold up everything after it.
+    #[test]
+    fn what_left_at_a_low_rate_holds_up_little_at_a_higher_one() {
+        let (mut pacer, now) = (Pacer::default(), Time::ZERO + Duration::from_secs(1));
+        let (slow, fast) = (Rate::from_bps(8_000), Rate::from_bps(8_000_000)); // 1 s and 1 ms per 1000 B
+        (0..11).for_each(|_| pacer.on_sent(now, 1000, 1000, slow));
+        pacer.on_sent(now, 1000, 1000, fast);
+        assert!(pacer.next_at() > now + Duration::from_secs(10));
+        let late = Duration::from_millis(5);
+        pacer.catch_up(now, 1000, slow, late);
+        assert_eq!(pacer.next_at(), now + Duration::from_secs(1), "a segment");
+        pacer.catch_up(now, 1000, fast, late);
+        assert_eq!(pacer.next_at(), now + late, "a round trip");
+        pacer.catch_up(now, 1000, fast, Duration::ZERO);
+        assert_eq!(pacer.next_at(), now + Duration::from_millis(1), "a segment");
     }
 }

@@ -167,11 +167,16 @@ impl Sender {
         if self.board.in_flight() > 0 && (self.lane.gate.is_cautious() || !fits) {
             return false;
         }
-        if self.parameters.paces && !self.lane.pacer.allows(now) {
-            self.lane.gate.pace_until(self.lane.pacer.next_at());
-            return false;
+        if !self.parameters.paces || self.lane.pacer.allows(now) {
+            return true;
         }
-        true
+        if let Some(rate) = self.lane.controller.pacing() {
+            let segment = u64::from(self.parameters.segment_bytes);
+            let rtt = self.lane.rtt.smoothed().unwrap_or_default();
+            self.lane.pacer.catch_up(now, segment, rate, rtt);
+        }
+        self.lane.gate.pace_until(self.lane.pacer.next_at());
+        false
     }
 
     /// A report has come, or a timeout: so much may leave until the next one.

@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::paths::at;
-use crate::chaos::trace::{End, Record, What};
+use crate::chaos::trace::{End, Ending, Record, What};
 use crate::chaos::{Fault as CaseFault, Side, liveness};
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
@@ -41,7 +41,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             _ => {}
         }
     }
-    match open.first() {
+    // Whether it may go on for ever is told by the law of progress.
+    match open.first().filter(|_| trace.ending == Ending::Quiet) {
         None => Ok(()),
         Some(end) => {
             let End {
@@ -160,7 +161,7 @@ fn waited_for(reason: &CloseReason) -> Duration {
     }
 }
 
-/// Had the client's only address changed, and did it say nothing more? Nobody finds it before it speaks again. Where it spoke
+/// Had the client's only address changed, and was nothing more heard of it? Nobody finds it before it speaks again. Where it spoke
 /// after half of the time that this end `waited`, or later, nothing may have left again since: timers double.
 pub fn is_out_of_reach(evidence: &Evidence<'_>, end: usize, waited: Duration) -> bool {
     let (case, trace) = (evidence.case, evidence.trace);
@@ -174,12 +175,22 @@ pub fn is_out_of_reach(evidence: &Evidence<'_>, end: usize, waited: Duration) ->
         .iter()
         .find(closes)
         .map_or(Time::MAX, |record| record.at);
+    // What is lost is not heard, and that it knows of nothing any more says nothing of what was sent.
+    let is_reset = |packet| {
+        evidence
+            .pdu(packet)
+            .is_none_or(|pdu| pdu.header.flags.has(Flags::RST))
+    };
+    let speaks = |packet| evidence.arrives(packet) && !is_reset(packet);
     let words = trace.records.iter().filter_map(|record| match record.what {
         What::Sent {
             from: Side::Client,
             owner,
+            packet,
             ..
-        } if owner.is_some_and(|owner| owner.conversation == conversation) => Some(record.at),
+        } if owner.is_some_and(|owner| owner.conversation == conversation) && speaks(packet) => {
+            Some(record.at)
+        }
         _ => None,
     });
     let words: Vec<Time> = words.take_while(|word| *word <= over).collect();

@@ -8,6 +8,7 @@
 use super::evidence::{Evidence, Fault};
 use crate::chaos::trace::{Mark, What};
 use crate::chaos::{Party, Side};
+use restp_base::time::Time;
 use restp_seal::packet::ConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -29,20 +30,26 @@ struct Address {
 #[derive(Default)]
 struct Addresses {
     all: BTreeMap<SocketAddr, Address>,
+    /// Where each request came from as its sender had made it: nobody has keys of the answer to another one.
+    whole: BTreeSet<(ConnectionId, SocketAddr)>,
     /// Where each request was answered.
     answered: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
     /// The client's requests.
     asked: BTreeSet<ConnectionId>,
+    /// Those of a stranger.
+    strange: BTreeSet<ConnectionId>,
     /// Those of them whose answers have come to it; others that come are of requests that somebody has invented.
     come: BTreeSet<ConnectionId>,
+    /// The last of them to come, and when.
+    latest: Option<(Time, ConnectionId)>,
     /// Requests that each session of the client may have begun with: its name is sealed in the answer.
     requests: BTreeMap<ConnectionId, BTreeSet<ConnectionId>>,
 }
 
 impl Addresses {
-    /// The client has sealed a packet of `session`. Before its first one the answer has come, and it is that of no other
-    /// session.
-    fn on_use(&mut self, session: ConnectionId) {
+    /// The client has sealed a packet of `session` at `now`. Before its first one the answer has come, and it is that of no other
+    /// session; the one that comes at this very moment, if any does.
+    fn on_use(&mut self, now: Time, session: ConnectionId) {
         if self.requests.contains_key(&session) {
             return;
         }
@@ -50,30 +57,43 @@ impl Addresses {
             let mut certain = self.requests.values().filter(|names| names.len() == 1);
             certain.any(|names| names.contains(name))
         };
-        let names = self.come.iter().filter(|name| !taken(name)).copied().collect();
+        let of_now = self.latest.filter(|(at, name)| *at == now && !taken(name));
+        let names = match of_now {
+            Some((_, name)) => BTreeSet::from([name]),
+            None => self.come.iter().filter(|name| !taken(name)).copied().collect(),
+        };
         self.requests.insert(session, names);
     }
 
-    /// Where `party` can have got the keys of `session`. What of a stranger's answers comes to him is not on record: of him
-    /// every address counts where he was reached.
-    fn sources(&self, party: Party, session: ConnectionId) -> BTreeSet<SocketAddr> {
-        if party == Party::Side(Side::Client) {
-            let requests = self.requests.get(&session).into_iter().flatten();
-            let places = requests.filter_map(|name| self.answered.get(name));
-            return places.flatten().copied().collect();
+    /// Where `party` has got the keys of `session`, if that is certain: its answer went to one place alone. Of a stranger it is not
+    /// on record which of his requests it answers: all count that were answered at one place.
+    fn sources(&self, party: Party, session: ConnectionId) -> Vec<SocketAddr> {
+        let answered = |name| self.answered.get(name).into_iter().flatten().copied();
+        let only = |places: BTreeSet<SocketAddr>| places.first().copied().filter(|_| places.len() == 1);
+        match party {
+            Party::Side(Side::Client) => {
+                let requests = self.requests.get(&session).into_iter().flatten();
+                only(requests.flat_map(answered).collect()).into_iter().collect()
+            }
+            _ => {
+                let places = self.strange.iter().map(|name| answered(name).collect());
+                places.filter_map(only).collect()
+            }
         }
-        let reached = self
-            .all
-            .iter()
-            .filter(|(_, address)| address.reached == Some(party));
-        reached.map(|(remote, _)| *remote).collect()
+    }
+
+    /// A request called `name` comes, as `party` has made it.
+    fn on_request(&mut self, party: Party, name: ConnectionId, from: SocketAddr) {
+        self.whole.insert((name, from));
+        if party != Party::Side(Side::Client) {
+            self.strange.insert(name);
+        }
     }
 
     /// A packet of `session` comes, which `party` has sealed.
     fn on_packet(&mut self, party: Party, session: ConnectionId) {
-        let sources = self.sources(party, session);
-        if let (Some(only), 1) = (sources.first(), sources.len()) {
-            self.all.entry(*only).or_default().proved = true;
+        for source in self.sources(party, session) {
+            self.all.entry(source).or_default().proved = true;
         }
     }
 
@@ -86,7 +106,9 @@ impl Addresses {
         mark: Option<Mark>,
     ) -> Option<String> {
         // Also where nobody gets it: a client that has it all the same has it from who does.
-        if let Some(Mark::Answer(name)) = mark {
+        if let Some(Mark::Answer(name)) = mark
+            && self.whole.contains(&(name, to))
+        {
             self.answered.entry(name).or_default().insert(to);
         }
         let address = self.all.entry(to).or_default();
@@ -128,17 +150,23 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             } => {
                 let address = addresses.all.entry(from).or_default();
                 address.came += bytes;
-                address.proved |= proof || sealed.is_some() && address.reached == sealed;
-                if let (Some(party), Some(Mark::Packet(packet))) = (sealed, mark) {
-                    addresses.on_packet(party, packet.to);
+                address.proved |= proof;
+                match (sealed, mark) {
+                    (Some(party), Some(Mark::Packet(packet))) => {
+                        address.proved |= address.reached == sealed;
+                        addresses.on_packet(party, packet.to);
+                    }
+                    (Some(party), Some(Mark::Request(name))) => addresses.on_request(party, name, from),
+                    _ => {}
                 }
             }
             What::Came {
                 to: Side::Client,
                 mark: Some(Mark::Answer(name)),
                 ..
-            } => {
-                addresses.come.extend(addresses.asked.get(&name));
+            } if addresses.asked.contains(&name) => {
+                addresses.come.insert(name);
+                addresses.latest = Some((record.at, name));
             }
             What::Went {
                 from: Side::Server,
@@ -173,7 +201,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 from: Side::Client,
                 mark: Some(Mark::Packet(packet)),
                 ..
-            } if !packet.early => addresses.on_use(packet.to),
+            } if !packet.early => addresses.on_use(record.at, packet.to),
             _ => {}
         }
     }

@@ -143,7 +143,14 @@ impl Terms {
             hold: if jumps || (composition.hold.hold.is_none() && composition.hold.deadline.is_some()) {
                 Duration::ZERO
             } else {
-                let shortest = network::shortest_round_trip(evidence.case);
+                // Copies beside the path come sooner than it lets anything through.
+                let copies = |attack: &Attack| matches!(attack, Attack::Replay { .. });
+                let seal = evidence.case.seal.as_ref();
+                let shortest = if seal.is_some_and(|seal| seal.attacks.iter().any(copies)) {
+                    Duration::ZERO
+                } else {
+                    network::shortest_round_trip(evidence.case)
+                };
                 let holds = [None, Some(shortest)].map(|rtt| composition.hold.time(rtt));
                 holds[0].min(holds[1])
             },
@@ -231,6 +238,14 @@ impl Reader<'_> {
     }
 }
 
+/// May what left by one of several paths be behind what left after it by another for longer than `side` holds a hole? A queue
+/// alone can do that.
+fn may_be_late(evidence: &Evidence<'_>, side: Side) -> bool {
+    let segment = u64::from(evidence.composition(side).segment_bytes);
+    let hold = Terms::of(evidence, side).hold;
+    evidence.several_paths() && network::longest_of_all(evidence.case, segment) >= hold
+}
+
 /// In a run in which no packet was lost, late or hit, no machine restarted, every reader read and nobody is impatient.
 fn lossless(evidence: &Evidence<'_>) -> Result<(), Fault> {
     let (trace, case) = (evidence.trace, evidence.case);
@@ -248,7 +263,7 @@ fn lossless(evidence: &Evidence<'_>) -> Result<(), Fault> {
             continue;
         };
         let finished = |end| trace.closed(end) == Some(&CloseReason::Finished);
-        if end.again || !finished(reader) || !finished(writer) {
+        if end.again || !finished(reader) || !finished(writer) || may_be_late(evidence, end.side) {
             continue;
         }
         let read: usize = trace.read(reader).map(Bytes::len).sum();

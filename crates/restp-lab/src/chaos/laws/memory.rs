@@ -52,7 +52,15 @@ fn bound(evidence: &Evidence<'_>, side: Side, trace: &Trace, end: usize) -> u64 
     // Each path is a connection that keeps what it carries itself; one that has ended lingers beside its successor.
     let paths = evidence.case.paths() as u64;
     let connections = if paths > 1 { 1 + 2 * paths } else { 1 };
-    kept * connections + held + coded + own.send_buffer_bytes as u64 + FLOW_BYTES * connections
+    // Each stream takes one write beyond the limit, those of the companions three times as much as the application's; and each
+    // write is kept as it came.
+    let beyond = if own.framing.has_streams() {
+        let largest = trace.written(end).map(|data| data.len() as u64).max();
+        4 * (largest.unwrap_or_default() + trace.written(end).count() as u64 * SEGMENT_BYTES)
+    } else {
+        0
+    };
+    kept * connections + held + coded + own.send_buffer_bytes as u64 + beyond + FLOW_BYTES * connections
 }
 
 fn window(composition: &Composition) -> Option<u64> {

@@ -159,7 +159,7 @@ pub struct Violation {
     pub what: String,
     /// When, in seconds; none when it is the run as a whole.
     pub seconds: Option<f64>,
-    /// What happened just before it and at it, one thing a line.
+    /// What happened before it and at it, one thing a line: all of its conversation, where it has one.
     pub records: Vec<String>,
 }
 
@@ -173,9 +173,6 @@ impl Violation {
         }
     }
 }
-
-/// How much of what happened before is shown.
-const SHOWN: usize = 12;
 
 /// The first law that the run of `case` breaks.
 pub fn judge(case: &Case, trace: &Trace) -> Option<Violation> {
@@ -201,11 +198,9 @@ pub fn judge(case: &Case, trace: &Trace) -> Option<Violation> {
 fn shown(evidence: &Evidence<'_>, last: usize) -> Vec<String> {
     let records = &evidence.trace.records;
     let about = evidence.conversation(&records[last].what);
-    let mut lines: Vec<String> = records[..=last]
+    records[..=last]
         .iter()
-        .rev()
         .filter(|record| about.is_none() || evidence.conversation(&record.what) == about)
-        .take(SHOWN)
         .map(|record| {
             format!(
                 "{:>12.6} {}",
@@ -213,9 +208,7 @@ fn shown(evidence: &Evidence<'_>, last: usize) -> Vec<String> {
                 describe(evidence, &record.what)
             )
         })
-        .collect();
-    lines.reverse();
-    lines
+        .collect()
 }
 
 fn describe(evidence: &Evidence<'_>, what: &What) -> String {

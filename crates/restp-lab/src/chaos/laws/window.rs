@@ -21,6 +21,8 @@ struct Sender {
     granted: Option<u64>,
     /// A window that came before there was a number to count from.
     waiting: Option<u16>,
+    /// It opened, and has no answer yet: nothing else counts (RFC 9293 §3.10.7.3).
+    asks: bool,
     probed: Option<Time>,
     highest: u64,
 }
@@ -53,7 +55,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let Some(conversation) = pdu.conversation else {
                     continue;
                 };
-                let sender = senders.entry((*from, conversation)).or_default();
+                let sender = sender_of(&mut senders, (*from, conversation));
                 let composition = evidence.composition(*from);
                 let probes = Probes {
                     interval: (!composition.reliability.repeats()).then_some(composition.rto.floor),
@@ -70,7 +72,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let Some(conversation) = pdu.conversation else {
                     continue;
                 };
-                senders.entry((*to, conversation)).or_default().hear(pdu);
+                sender_of(&mut senders, (*to, conversation)).hear(pdu);
             }
             What::Jumped { side, .. } => {
                 // Its timer counts by its own clock.
@@ -81,6 +83,13 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+fn sender_of(senders: &mut BTreeMap<(Side, usize), Sender>, of: (Side, usize)) -> &mut Sender {
+    senders.entry(of).or_insert_with(|| Sender {
+        asks: of.0 == Side::Client,
+        ..Sender::default()
+    })
 }
 
 impl Sender {
@@ -121,7 +130,10 @@ impl Sender {
 
     fn hear(&mut self, pdu: &Pdu) {
         let header = &pdu.header;
-        let Some(window) = header.window else { return };
+        self.asks &= !header.flags.has(Flags::SYN | Flags::ACK);
+        let Some(window) = header.window.filter(|_| !self.asks) else {
+            return;
+        };
         match (self.near, header.acknowledgement) {
             (Some(near), Some(number)) if header.flags.has(Flags::ACK) && !header.flags.has(Flags::RST) => {
                 let edge = sequence::expand(near, number) + u64::from(window);

@@ -186,7 +186,7 @@ impl Envelope {
     }
 
     fn remaining(&self, kept: u64, at: Time) -> u64 {
-        let share = self.window / 1000 * kept + self.window % 1000 * kept / 1000;
+        let share = self.window / 1000 * kept + (self.window % 1000 * kept).div_ceil(1000);
         let left = if self.rules.estimates {
             self.measured.product(at)
         } else {
@@ -263,9 +263,10 @@ impl Rules {
                 initial_segments: 4,
                 ..window(CommonParams::default(), 500)
             },
-            // Half of its own window, which need not be full (ITP §V).
+            // Half of its own window, which need not be full; a segment for each answer, however little it covers (ITP §V).
             Choice::InterestWindow(_) => Rules {
                 initial_segments: 1,
+                by_acks: true,
                 ..window(CommonParams::default(), 500)
             },
             Choice::Veno(params) => Rules {

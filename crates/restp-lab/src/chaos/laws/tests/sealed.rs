@@ -228,7 +228,7 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
         to,
         from,
         bytes,
-        sealed: client.filter(|_| matches!(mark, Some(Mark::Packet(_)))),
+        sealed: client.filter(|_| matches!(mark, Some(Mark::Packet(_) | Mark::Request(_)))),
         proof: false,
         mark,
     };
@@ -252,9 +252,9 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
     let story = |of_second: u8, named: u8| {
         vec![
             asks(1),
-            came(Side::Server, hosts[0], 100, None),
+            came(Side::Server, hosts[0], 100, Some(Mark::Request([1; 8]))),
             asks(of_second),
-            came(Side::Server, hosts[1], 100, None),
+            came(Side::Server, hosts[1], 100, Some(Mark::Request([of_second; 8]))),
             answered(hosts[0], 100, 1),
             answered(hosts[1], 100, of_second),
             came(Side::Client, hosts[2], 100, Some(Mark::Answer([named; 8]))),
@@ -275,15 +275,20 @@ fn what_goes_to_an_address_that_only_another_session_has_shown_is_seen() {
         story(2, 2),
     ]
     .concat();
-    holds(
-        [
-            vec![came(Side::Server, hosts[0], 100, None)],
-            with_another.clone(),
-        ]
-        .concat(),
-    );
-    let asked = vec![came(Side::Server, hosts[0], 100, None), asks(3)];
-    breaks("envelopes", &sealed(), add_all([asked, with_another].concat()));
+    let comes = came(Side::Server, hosts[0], 100, Some(Mark::Request([3; 8])));
+    holds([vec![comes.clone()], with_another.clone()].concat());
+    let asked = vec![comes, asks(3)];
+    holds([asked.clone(), with_another].concat());
+    // If it is the last that comes before the session is used, that is the session it has begun.
+    let mut behind = story(2, 2);
+    behind.insert(7, came(Side::Client, hosts[2], 100, Some(Mark::Answer([3; 8]))));
+    let behind = [asked, vec![answered(hosts[0], 100, 3)], behind].concat();
+    breaks("envelopes", &sealed(), add_all(behind));
+    // The second one was changed on its way: nobody has the keys of its answer.
+    let mut changed = story(1, 1);
+    changed[3] = came(Side::Server, hosts[1], 100, None);
+    changed[9] = answered(hosts[0], 400, 1);
+    holds(changed);
     // It went where nobody is any more, and somebody has carried it to its client.
     let mut carried = story(2, 2);
     for what in &mut carried {
