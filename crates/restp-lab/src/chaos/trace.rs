@@ -343,6 +343,13 @@ impl Trace {
             .position(|other| other.conversation == conversation && other.side != side)
     }
 
+    /// Has the other end of `end` ended before the record `before`? Then nobody is there to whom anything is done.
+    pub fn is_left_alone(&self, end: usize, before: usize) -> bool {
+        let peer = self.counterpart(end);
+        let ends = |record: &Record| matches!(record.what, What::Closed { end, .. } if Some(end) == peer);
+        self.records[..before].iter().any(ends)
+    }
+
     /// What `end` wrote.
     pub fn written(&self, end: usize) -> impl Iterator<Item = &Bytes> {
         self.records.iter().filter_map(move |record| match &record.what {

@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::paths::at;
-use crate::chaos::trace::{End, Ending, Record, What};
+use crate::chaos::trace::{End, Ending, Record, Trace, What};
 use crate::chaos::{Fault as CaseFault, Side, liveness};
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
@@ -128,7 +128,10 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
     let reliable = evidence.composition(side).reliability.repeats();
     match reason {
         CloseReason::Finished => true,
-        CloseReason::Aborted => broken_off(Some(end)),
+        // Or the seal does, where another host has got the last address of a flow whose peer has left it.
+        CloseReason::Aborted => {
+            broken_off(Some(end)) || evidence.case.seal.is_some() && left_alone(trace, end)
+        }
         CloseReason::TimedOut(waited) if last_words_are_lost(evidence, end, *waited) => true,
         // One side gives up and says so, or says so in vain.
         CloseReason::TimedOut(_) | CloseReason::Reset | CloseReason::Refused => {
@@ -143,6 +146,13 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
                 || (!reliable && *reason == CloseReason::Reset)
         }
     }
+}
+
+/// Had the other end of `end` ended when this one did?
+fn left_alone(trace: &Trace, end: usize) -> bool {
+    let ends = |record: &Record| matches!(record.what, What::Closed { end: of, .. } if of == end);
+    let over = trace.records.iter().position(ends);
+    over.is_some_and(|over| trace.is_left_alone(end, over))
 }
 
 /// Did this end give its peer up while that was out of reach? Then it says so, perhaps when the peer has come back.

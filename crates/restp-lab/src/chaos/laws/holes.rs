@@ -50,6 +50,8 @@ struct Terms {
     /// Segments and bytes for which there is room.
     window: [u64; 2],
     connectionless: bool,
+    /// Of what comes before the client has heard it, a server takes as much as it likes.
+    takes_early: bool,
 }
 
 /// What arrives is read, by whichever end of its side.
@@ -159,6 +161,7 @@ impl Terms {
                 segments.saturating_mul(u64::from(composition.segment_bytes)),
             ],
             connectionless: composition.establishment == Establishment::Connectionless,
+            takes_early: composition.establishment.is_opportunistic() && composition.ack.is_on(),
         }
     }
 }
@@ -169,7 +172,8 @@ impl Reader<'_> {
         let flags = pdu.header.flags;
         let opens = flags.has(Flags::SYN);
         let was_open = self.open;
-        self.open |= (side == Side::Client) == opens;
+        let confirms = !opens && (flags.has(Flags::ACK) || !terms.takes_early);
+        self.open |= if side == Side::Client { opens } else { confirms };
         let number = pdu.header.sequence.map(|wire| {
             let near = self.near.unwrap_or(sequence::ORIGIN + u64::from(wire));
             let number = sequence::expand(near, wire);
@@ -263,7 +267,10 @@ fn lossless(evidence: &Evidence<'_>) -> Result<(), Fault> {
             continue;
         };
         let finished = |end| trace.closed(end) == Some(&CloseReason::Finished);
-        if end.again || !finished(reader) || !finished(writer) || may_be_late(evidence, end.side) {
+        // Until it has keys a seal holds back what fits.
+        let held_back = case.seal.is_some() && Terms::of(evidence, end.side).connectionless;
+        if end.again || held_back || !finished(reader) || !finished(writer) || may_be_late(evidence, end.side)
+        {
             continue;
         }
         let read: usize = trace.read(reader).map(Bytes::len).sum();

@@ -44,7 +44,7 @@ fn bound(evidence: &Evidence<'_>, side: Side, trace: &Trace, end: usize) -> u64 
         }
     };
     let held = window(own).unwrap_or(UNADVERTISED_SEGMENTS) * (segment + SEGMENT_BYTES);
-    let coded = if own.reliability.encodes() {
+    let coded = if own.reliability.encodes() || evidence.changes(&["reliability"]) {
         CODED_SEGMENTS * (segment + SEGMENT_BYTES)
     } else {
         0

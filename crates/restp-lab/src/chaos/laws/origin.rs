@@ -1,4 +1,5 @@
-//! A seal hands up what its peer has sealed, and nothing else; what ends a flow was sent by the other end of it.
+//! A seal hands up what its peer has sealed, and nothing else; what ends a flow was sent by the other end of it, as long as that
+//! is there: a path that a copy has opened may be the last one of a flow that its peer has left.
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::trace::What;
@@ -27,7 +28,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             }
             What::EndedBy { end, party } => {
                 let side = trace.ends[end].side;
-                if party != Some(Party::Side(side.other())) {
+                if party != Some(Party::Side(side.other())) && !trace.is_left_alone(end, index) {
                     let what = format!("what somebody else said ends a flow of {side}");
                     return Err(Fault::at(index, what));
                 }
