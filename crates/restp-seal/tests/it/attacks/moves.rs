@@ -91,6 +91,9 @@ fn a_copy_of_a_request_that_is_ahead_of_it_does_not_take_the_set_up_away() {
         let accepted = pair.accepted().expect("the first valid packet decides");
         assert_eq!(pair.ends[1].flow_key(accepted), Some(secret(1).public()));
         assert_eq!(pair.ends[1].peer_key(address(CARRIER)), None);
+        // The answer is that to the copy: it must not let the client prove where that came from.
+        let (_, token) = pair.ends[0].tokens().next().expect("a token");
+        assert_eq!(token.address, [0; 16]);
         let to_carrier = pair
             .log
             .iter()
