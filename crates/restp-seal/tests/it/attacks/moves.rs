@@ -205,3 +205,22 @@ fn a_client_that_says_nothing_more_is_followed_though_its_challenge_is_lost() {
         assert_eq!(pair.ends[1].seal_stats().moved, 1);
     }
 }
+
+/// A byte of the key is changed, which a client that does not know its server sends in the clear: the connection that this opens is
+/// confirmed by the client, and is the client's from then on, wherever it goes.
+#[test]
+fn a_connection_of_a_request_with_a_changed_key_follows_who_confirms_it() {
+    const KEY: usize = 1 + 8 + 16 + 32; // behind type, connection id, token and one-time key
+    let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+    let flow = pair.open();
+    pair.run_for(ms(1));
+    let mut changed = pair.log[0].bytes.clone();
+    changed[KEY] ^= 1;
+    pair.inject(1, path(1), &changed);
+    pair.run_for(ms(5_000));
+    let accepted = pair.accepted().expect("the client confirms it");
+    assert_eq!(pair.ends[1].flow_key(accepted), Some(secret(1).public()));
+    pair.rebind_to(9);
+    assert!(pair.transfer(0, (flow, accepted), &noise(50_000), Duration::from_secs(10)));
+    assert_eq!(pair.ends[1].seal_stats().moved, 1);
+}
