@@ -23,8 +23,8 @@ impl Arrivals {
         self.duplicates
     }
 
-    /// Of the numbers that the pointer passes, those sent once were among the arrivals; repeats filled the holes. No more have
-    /// arrived above it than have left.
+    /// Of the numbers that the pointer passes, those sent once were among the arrivals, and what was known to have arrived; other
+    /// repeats filled the holes. No more have arrived above it than have left.
     pub(super) fn note(&mut self, board: &Scoreboard, feedback: &Feedback) {
         if feedback.advanced > 0 {
             let arrived = feedback.advanced - feedback.advanced_repeats;
@@ -72,5 +72,25 @@ mod tests {
             "2 was among the arrivals, the repeat of 1 was not"
         );
         assert_eq!(heard(&mut board, 8), (0, 0, 3), "no more than there were");
+    }
+
+    #[test]
+    fn a_repeat_that_was_named_was_an_arrival_and_filled_no_hole() {
+        let mut board = Scoreboard::new(1);
+        for number in 1..=6 {
+            board.on_sent(Time::ZERO, 1460);
+            board.mark_lost(number);
+            board.on_repeated(Time::ZERO, number);
+        }
+        let mut arrivals = Arrivals::default();
+        for (pointer, named, above) in [(1, 3..4, 1), (1, 3..5, 2), (5, 6..7, 0)] {
+            let report = AckReport {
+                received: std::iter::once(named).collect(),
+                ..AckReport::pointer(pointer)
+            };
+            let feedback = board.acknowledge(Time::ZERO, &report).expect("true");
+            arrivals.note(&board, &feedback);
+            assert_eq!(arrivals.above(), above, "{report:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ pub struct Feedback {
     pub advanced: u64,
     /// The lowest number outstanding has arrived: the retransmission timer begins afresh (RFC 9260 §6.3.2, R3).
     pub head_arrived: bool,
-    /// Those of them that were sent more than once.
+    /// Those of them that were sent more than once, and were not known to have arrived.
     pub advanced_repeats: u64,
     /// The last transmission of the lowest of them, which filled the hole there, if there was one.
     pub filled_by: u64,

@@ -125,7 +125,8 @@ impl Scoreboard {
             && let Some(entry) = self.entries.pop_front()
         {
             waited |= entry.repeated || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
-            feedback.advanced_repeats += u64::from(entry.repeated);
+            let arrived = matches!(entry.fate, Fate::Delivered | Fate::Presumed);
+            feedback.advanced_repeats += u64::from(entry.repeated && !arrived);
             match entry.fate {
                 Fate::Delivered => {}
                 Fate::GivenUp => self.leave(self.first, entry), // perhaps it was skipped
