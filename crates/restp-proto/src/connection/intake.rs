@@ -423,9 +423,8 @@ impl Connection {
         packet: &Packet<'_>,
         proved: bool,
     ) -> Option<PathAddress> {
-        let (behind, acked) = if proved { (TRAIL, TRAIL) } else { (1, 0) };
         let left = self.address;
-        let moves = self.is_of_peer(packet, behind, acked) && self.follows(left, address);
+        let moves = self.is_of_peer(packet, proved) && self.follows(left, address);
         if moves && proved && self.has_feedback() {
             self.answer_here();
         }
@@ -447,13 +446,15 @@ impl Connection {
 
     /// The same for one that is behind: it may be a copy and moves nothing, but a peer that has moved is not refused for it.
     pub(crate) fn trails(&self, packet: &Packet<'_>) -> bool {
-        self.is_of_peer(packet, TRAIL, TRAIL)
+        self.is_of_peer(packet, true)
     }
 
-    /// Is the number of the packet one that may come, or one of the `behind` before them, and does it acknowledge what is
-    /// outstanding, or was `acked` at most so far before it? A SYN is the request that was answered and not confirmed yet.
-    fn is_of_peer(&self, packet: &Packet<'_>, behind: u64, acked: u64) -> bool {
+    /// Is the number of the packet one that may come, or the last before them, and does it acknowledge what is outstanding? If it is
+    /// known to be from the peer it may be further behind, and an encoded one acknowledges nothing. A SYN is the request that
+    /// was answered and not confirmed yet.
+    fn is_of_peer(&self, packet: &Packet<'_>, known: bool) -> bool {
         let header = packet.header;
+        let (behind, acked) = if known { (TRAIL, TRAIL) } else { (1, 0) };
         let (first, next) = (self.sender.first(), self.sender.next_number());
         let Some(expected) = self.receiver.next() else {
             return false;
@@ -473,7 +474,10 @@ impl Connection {
         };
         let fits = match header.flags.has(Flags::SYN) {
             true => is_request(),
-            false => header.sequence.is_some_and(within) && header.acknowledgement.is_some_and(answers),
+            false => {
+                header.sequence.is_some_and(within)
+                    && (header.acknowledgement).map_or(known && is_encoded(header), answers)
+            }
         };
         fits && self.is_with(packet.peer) && self.belongs(header, !packet.payload.is_empty())
     }

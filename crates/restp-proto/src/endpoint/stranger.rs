@@ -56,7 +56,9 @@ impl Endpoint {
             Setup::ThreeWay => flags.has(Flags::SYN) && !flags.has(Flags::ACK) && packet.payload.is_empty(),
             Setup::Opportunistic if flags.has(Flags::SYN) => !flags.has(Flags::ACK),
             Setup::Opportunistic if !flags.has(Flags::ACK) => {
-                self.stats.unserved += 1; // early data without its SYN, which may still come and is answered
+                // Early data without its SYN, which may still come and is answered; or an encoded packet of a peer that has moved.
+                let moved = self.config.addresses_proved && self.rebind(now, path, key, &packet);
+                self.stats.unserved += u64::from(!moved);
                 return;
             }
             Setup::Opportunistic => false,

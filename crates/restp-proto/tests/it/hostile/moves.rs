@@ -212,3 +212,25 @@ fn a_peer_that_moves_with_many_flows_is_answered_by_the_one_that_spoke() {
     let sent = pair.log[before..].iter().filter(|seen| seen.from == 1).count();
     assert_eq!(sent, 1);
 }
+
+/// Nothing is retransmitted, so all that shows where the client is may be an encoded packet.
+#[test]
+fn an_encoded_packet_from_a_proved_address_moves_its_path() {
+    for (proved, connection) in [(true, "three-way"), (true, "fast-open"), (false, "three-way")] {
+        let coded = [("reliability", "quasi"), ("connection", connection)];
+        let mut service = config("3wh-arq", &coded);
+        service.addresses_proved = proved;
+        let mut pair = Pair::of(config("3wh-arq", &coded), service.listen(PORT, Acceptance::Any));
+        let (flow, _) = pair.connect();
+        pair.write(0, flow, b"the last");
+        pair.run_for(MS * 500);
+        let encoded = pair.log.iter().rfind(|seen| seen.from == 0 && seen.is_encoded());
+        let path = PathAddress {
+            local: pair.path(1).local,
+            remote: SocketAddr::from(ELSEWHERE),
+        };
+        let mut datagram = contiguous(path, encoded.expect("an encoded packet").bytes());
+        pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
+        assert_eq!(pair.ends[1].endpoint_stats().rebound, u64::from(proved));
+    }
+}
