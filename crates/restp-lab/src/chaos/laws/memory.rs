@@ -56,11 +56,20 @@ fn bound(evidence: &Evidence<'_>, side: Side, trace: &Trace, end: usize) -> u64 
     // write is kept as it came.
     let beyond = if own.framing.has_streams() {
         let largest = trace.written(end).map(|data| data.len() as u64).max();
-        4 * (largest.unwrap_or_default() + trace.written(end).count() as u64 * SEGMENT_BYTES)
+        let own = 4 * (largest.unwrap_or_default() + trace.written(end).count() as u64 * SEGMENT_BYTES);
+        own + unread(trace, side.other())
     } else {
         0
     };
     kept * connections + held + coded + own.send_buffer_bytes as u64 + beyond + FLOW_BYTES * connections
+}
+
+/// What a companion of the streams of `writer` brings that is not read before the application's stream has ended: half as much.
+fn unread(trace: &Trace, writer: Side) -> u64 {
+    let ends = trace.ends.iter().enumerate();
+    let of_writer = ends.filter(|(_, end)| end.side == writer);
+    let written = of_writer.flat_map(|(end, _)| trace.written(end));
+    written.map(|data| data.len() as u64 / 2 + SEGMENT_BYTES).sum()
 }
 
 fn window(composition: &Composition) -> Option<u64> {

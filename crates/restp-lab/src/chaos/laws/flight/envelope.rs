@@ -5,6 +5,7 @@
 //! the share of the window that the algorithm's own paper names, and a timeout one segment.
 
 use super::measured::Measured;
+use super::outstanding::News;
 use restp_base::time::{Duration, Time};
 use restp_proto::composition::Composition;
 use restp_services::congestion::{
@@ -12,6 +13,7 @@ use restp_services::congestion::{
 };
 use restp_services::loss_handling::LossHandling;
 use restp_services::path_management::BASE_BYTES;
+use restp_services::recovery::Reordering;
 
 /// Segments of BBR's first window (RFC 6928). It leaps to a multiple when the first round shows a wide path
 /// (docs/services/congestion.md).
@@ -34,6 +36,8 @@ pub struct Envelope {
     acked: u64,
     /// What the sender has measured on its path.
     measured: Measured,
+    /// Window and threshold before the last cut.
+    uncut: [u64; 2],
 }
 
 /// How a window changes.
@@ -47,8 +51,12 @@ struct Rules {
     by_acks: bool,
     /// What is acknowledged counts so many thousandths.
     steps: u64,
+    /// An answer to a retransmission that comes sooner than any round trip is one to what was taken for lost.
+    acquits: bool,
     /// What a loss episode leaves of the window, in thousandths. None: nothing is taken for sure.
     kept: Option<u64>,
+    /// What it leaves at least, in segments.
+    least: u64,
     /// What the first round may end with, in segments.
     leap: u64,
     /// Nothing changes it.
@@ -66,6 +74,7 @@ impl Envelope {
         if composition.loss_handling != LossHandling::Congestion {
             rules.kept = None;
         }
+        rules.acquits = composition.reordering != Reordering::Threshold;
         let segment = u64::from(composition.segment_bytes);
         let least = if composition.mtu_discovery {
             u64::from(BASE_BYTES)
@@ -80,6 +89,7 @@ impl Envelope {
             credit: 0,
             acked: 0,
             measured: Measured::new(began),
+            uncut: [0; 2],
             rules,
         })
     }
@@ -100,8 +110,13 @@ impl Envelope {
         self.window.saturating_add(ahead)
     }
 
-    /// One acknowledgement newly covers `bytes`. `rtt`: see [`Measured::on_ack`].
-    pub fn on_acked(&mut self, at: Time, bytes: u64, rtt: Option<Duration>) {
+    /// One acknowledgement newly covers `bytes`, and what left last `again` ago. `rtt`: see [`Measured::on_ack`].
+    pub fn on_acked(&mut self, at: Time, News { bytes, rtt, again }: News) {
+        if self.rules.acquits && again.is_some_and(|age| age < self.measured.shortest(at)) {
+            let [window, threshold] = self.uncut; // the cut is taken back (RFC 3522)
+            self.window = self.window.max(window);
+            self.threshold = self.threshold.max(threshold);
+        }
         if self.rules.estimates {
             // A duplicate stands for a segment. An episode that has cut the window ends at the threshold.
             self.measured.on_ack(at, bytes.max(self.segment), rtt);
@@ -113,6 +128,9 @@ impl Envelope {
         if let Some(reference) = self.rules.reference {
             self.measured.on_ack(at, bytes, rtt);
             return self.grow_by_rho(rho(self.measured.shortest(at), reference), bytes);
+        }
+        if self.rules.acquits && !self.rules.estimates {
+            self.measured.on_ack(at, bytes, rtt);
         }
         self.acked += bytes;
         let segments = self.rules.leap;
@@ -163,6 +181,7 @@ impl Envelope {
     /// A loss episode began, and the network had lost the segment (RFC 5681 §3.1 (4): two segments remain).
     pub fn on_loss(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
+            self.uncut = [self.window, self.threshold];
             self.threshold = self.remaining(kept, at);
             let lowered = self.window.min(self.threshold);
             self.window = if self.rules.estimates {
@@ -177,6 +196,7 @@ impl Envelope {
     /// The retransmission timer ran out for a segment that the network had lost (RFC 5681 §3.1).
     pub fn on_timeout(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
+            self.uncut = [self.window, self.threshold];
             if self.window > self.segment {
                 self.threshold = self.remaining(kept, at);
             }
@@ -192,7 +212,7 @@ impl Envelope {
         } else {
             share
         };
-        left.max(2 * self.segment)
+        left.max(self.rules.least * self.segment)
     }
 }
 
@@ -212,7 +232,9 @@ impl Rules {
             linear: false,
             by_acks: common.growth == Growth::Acks,
             steps: 1000,
+            acquits: false,
             kept: Some(kept),
+            least: 2,
             leap: 0,
             fixed: false,
             estimates: false,
@@ -258,9 +280,10 @@ impl Rules {
                 ..window(CommonParams::default(), 1000)
             },
             Choice::NewReno(common) | Choice::Reno(common) | Choice::Tahoe(common) => reno(common),
-            // RFC 9260 §7.2.1: four segments at most.
+            // Four segments at most at first (RFC 9260 §7.2.1), and at least after a loss (§7.2.3).
             Choice::ByteCounting(_) => Rules {
                 initial_segments: 4,
+                least: 4,
                 ..window(CommonParams::default(), 500)
             },
             // Half of its own window, which need not be full; a segment for each answer, however little it covers (ITP §V).

@@ -303,7 +303,7 @@ impl Flight {
     fn hear(&mut self, at: Time, pdu: &Pdu) {
         let news = self.outstanding.hear(at, pdu);
         if let Some(envelope) = self.limit.window() {
-            envelope.on_acked(at, news.bytes, news.rtt);
+            envelope.on_acked(at, news);
         }
         self.urgent = true;
     }

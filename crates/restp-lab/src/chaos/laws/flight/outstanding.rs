@@ -23,8 +23,10 @@ struct Segment {
     packet: u64,
     /// It left before the set-up was complete.
     early: bool,
-    /// When it left, if it left once.
-    once: Option<Time>,
+    /// When it left last.
+    left: Time,
+    /// It left once.
+    once: bool,
 }
 
 /// What a sender may conclude from what it hears, and when.
@@ -51,6 +53,8 @@ pub struct News {
     pub bytes: u64,
     /// The longest round trip that it can have measured, where it surely measured one.
     pub rtt: Option<Duration>,
+    /// How soon it comes after a retransmission that it tells of.
+    pub again: Option<Duration>,
 }
 
 /// The segments of one direction of one connection.
@@ -68,6 +72,8 @@ pub struct Outstanding {
     condemned: u64,
     /// Segments that duplicates may tell of.
     departed: u64,
+    /// Those that duplicates told of before everything was taken for lost. The pointer passes them first.
+    told_before: u64,
     duplicates: u64,
     window: Option<u16>,
     /// The timer may have run since.
@@ -150,7 +156,8 @@ impl Outstanding {
             order: self.transmissions,
             packet,
             early: before.map_or(!self.heard, |before| before.early),
-            once: before.is_none().then_some(at),
+            left: at,
+            once: before.is_none(),
         };
         self.segments.insert(number, segment);
         again
@@ -179,7 +186,7 @@ impl Outstanding {
     /// A timer may have run out, or something else made the sender take everything for lost.
     pub fn expire(&mut self) {
         self.expired = self.transmissions;
-        self.departed = 0;
+        self.told_before += std::mem::take(&mut self.departed);
     }
 
     /// Transmissions up to this one are waited for no more.
@@ -219,6 +226,9 @@ impl Outstanding {
         if !shows && !self.segments.is_empty() && at.since(self.since) >= timeout {
             self.expire();
         }
+        if header.flags.has(Flags::SYN) && header.cookie().is_some() {
+            self.expire(); // a server that gives a cookie has taken no early data
+        }
         let pointer = sequence::expand(near, wire);
         let passed: Vec<u64> = self
             .segments
@@ -242,14 +252,16 @@ impl Outstanding {
                 !segment.early && segment.order > self.expired && segment.order > self.condemned
             });
             segment
-                .and_then(|segment| segment.once)
-                .map(|left| at.since(left))
+                .filter(|segment| segment.once)
+                .map(|segment| at.since(segment.left))
         });
         let oldest = ages
             .collect::<Option<Vec<_>>>()
             .and_then(|ages| ages.into_iter().max());
         let rtt = oldest.filter(|_| measures && header.tail == Tail::None);
-        let mut acked: u64 = passed.iter().map(|number| self.arrived(*number)).sum();
+        let only_once = |number| self.segments.get(number).is_some_and(|segment| segment.once);
+        let once = passed.iter().filter(|number| only_once(number)).count();
+        let mut gone: Vec<Segment> = passed.iter().filter_map(|number| self.arrived(*number)).collect();
         let ranges: Vec<_> = match &header.tail {
             Tail::Sack(blocks) => sack::ranges(blocks, pointer).collect(),
             Tail::Snack(snack) => snack.received(pointer).collect(),
@@ -258,34 +270,41 @@ impl Outstanding {
         let before = self.segments.len();
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
             let named: Vec<u64> = self.segments.range(range).map(|(number, _)| *number).collect();
-            acked += named.iter().map(|number| self.arrived(*number)).sum::<u64>();
+            gone.extend(named.iter().filter_map(|number| self.arrived(*number)));
         }
         let bare = pdu.payload.is_empty() && !header.flags.has(Flags::SYN);
         if !passed.is_empty() {
             self.since = if restarts { at } else { self.since };
             self.duplicates = 0;
-            // One of them filled the hole, the others are those that duplicates told of.
-            self.departed = self.departed.saturating_sub(passed.len() as u64 - 1);
+            // One of them filled the hole, as retransmissions do. The others are those that duplicates told of.
+            let explained = once.min(passed.len() - 1) as u64;
+            let before = explained.min(self.told_before);
+            self.told_before -= before;
+            self.departed = self.departed.saturating_sub(explained - before);
         } else if bare && !self.segments.is_empty() {
             let named = before > self.segments.len();
             self.departed += u64::from(self.conclusions.departs && !named);
             self.duplicates += u64::from(header.window == self.window);
             if self.conclusions.starts_over && self.duplicates == DUPLICATES {
-                (self.condemned, self.departed) = (self.transmissions, 0);
+                self.condemned = self.transmissions;
+                self.told_before += std::mem::take(&mut self.departed);
             }
         }
         self.window = header.window;
         if self.segments.is_empty() {
-            self.departed = 0;
+            (self.departed, self.told_before) = (0, 0);
         }
-        News { bytes: acked, rtt }
+        let again = gone.iter().filter(|segment| !segment.once);
+        News {
+            bytes: gone.iter().map(|segment| segment.payload).sum(),
+            rtt,
+            again: again.map(|segment| at.since(segment.left)).min(),
+        }
     }
 
-    fn arrived(&mut self, number: u64) -> u64 {
-        let gone = self.segments.remove(&number);
-        gone.map_or(0, |segment| {
-            self.reported = self.reported.max(segment.order);
-            segment.payload
-        })
+    fn arrived(&mut self, number: u64) -> Option<Segment> {
+        let gone = self.segments.remove(&number)?;
+        self.reported = self.reported.max(gone.order);
+        Some(gone)
     }
 }
