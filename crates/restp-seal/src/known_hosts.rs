@@ -2,7 +2,7 @@
 //! talked to.
 
 use crate::keys::PublicKey;
-use crate::token::Token;
+use crate::token::{AddressToken, Token};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -39,7 +39,12 @@ impl KnownHosts {
         self.keys.get(&remote).copied()
     }
 
-    pub(crate) fn keep_token(&mut self, key: PublicKey, token: Token) {
+    pub(crate) fn keep_token(&mut self, key: PublicKey, mut token: Token) {
+        if token.address == AddressToken::default()
+            && let Some(before) = self.tokens.get(&key)
+        {
+            token.address = before.address; // what came before goes on proving its address
+        }
         self.tokens.insert(key, token);
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct TokenIssuer {
     tickets: TicketIssuer,
     epoch: Epoch,
     /// By their one-time keys; true where their early data is taken.
-    flights: BTreeMap<[u8; 32], bool>,
+    flights: BTreeMap<(PublicKey, [u8; 32]), bool>,
     /// Whose they are.
     clients: BTreeMap<PublicKey, usize>,
     sources: Sources,
@@ -144,7 +144,7 @@ impl TokenIssuer {
         whose: (PublicKey, IpAddr),
         entropy: &mut Entropy,
     ) -> bool {
-        self.remember(epoch, (flight, true), whose, entropy)
+        self.remember(epoch, flight, true, whose, entropy)
     }
 
     /// Another request comes in the place of `flight`, whose early data is not accepted from now on. True when it is already.
@@ -155,9 +155,9 @@ impl TokenIssuer {
         whose: (PublicKey, IpAddr),
         entropy: &mut Entropy,
     ) -> bool {
-        let taken = self.flights.get(&flight).copied();
+        let taken = self.flights.get(&(whose.0, flight)).copied();
         taken.unwrap_or_else(|| {
-            self.remember(epoch, (flight, false), whose, entropy);
+            self.remember(epoch, flight, false, whose, entropy);
             false
         })
     }
@@ -166,16 +166,17 @@ impl TokenIssuer {
     fn remember(
         &mut self,
         epoch: &Epoch,
-        (flight, taken): ([u8; 32], bool),
+        flight: [u8; 32],
+        taken: bool,
         (client, source): (PublicKey, IpAddr),
         entropy: &mut Entropy,
     ) -> bool {
         let share = self.clients.get(&client).copied().unwrap_or(0);
         let crowded = share.max(self.sources.count(source)) >= REMEMBERED_OF_ONE;
-        if *epoch != self.epoch || crowded || self.flights.contains_key(&flight) {
+        if *epoch != self.epoch || crowded || self.flights.contains_key(&(client, flight)) {
             return false;
         }
-        self.flights.insert(flight, taken);
+        self.flights.insert((client, flight), taken);
         *self.clients.entry(client).or_default() += 1;
         self.sources.enter(source);
         if self.flights.len() >= REMEMBERED {
@@ -209,14 +210,28 @@ mod tests {
                 issuer.admits(&token.epoch, flight(n), of(n % 100), &mut entropy),
                 "{n}"
             );
+            let again = (of(n % 100).0, of(n % 99).1);
             assert!(
-                !issuer.admits(&token.epoch, flight(n), of(n % 99), &mut entropy),
+                !issuer.admits(&token.epoch, flight(n), again, &mut entropy),
                 "{n}"
             );
         }
         let next = issuer.issue(Time::ZERO, at(1, 5), client, None, &mut entropy);
         assert_ne!(next.epoch, token.epoch);
         assert!(issuer.flights.len() < REMEMBERED);
+    }
+
+    #[test]
+    fn a_flight_is_struck_by_its_own_client_alone() {
+        let mut entropy = Entropy::new(&[1; 32]);
+        let mut issuer = TokenIssuer::new(&mut entropy);
+        let epoch = issuer.epoch;
+        assert!(!issuer.strike(&epoch, flight(1), of(66), &mut entropy), "not his");
+        assert!(issuer.admits(&epoch, flight(1), of(1), &mut entropy));
+        assert!(!issuer.strike(&epoch, flight(1), of(67), &mut entropy), "nor his");
+        assert!(issuer.strike(&epoch, flight(1), of(1), &mut entropy));
+        assert!(!issuer.strike(&epoch, flight(2), of(1), &mut entropy));
+        assert!(!issuer.admits(&epoch, flight(2), of(1), &mut entropy));
     }
 
     fn flight(n: usize) -> [u8; 32] {

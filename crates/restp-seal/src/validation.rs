@@ -34,6 +34,9 @@ pub(crate) enum Control {
 }
 
 impl Control {
+    /// No PDU is shorter. What is would be answered by more than three times its bytes with a challenge that is sent three times.
+    pub(crate) const BYTES: usize = 9;
+
     /// Reads it; `None` for a PDU, and for what nobody says.
     pub(crate) fn parse(plain: &[u8]) -> Option<Control> {
         let (kind, value) = plain.split_first()?;
@@ -45,12 +48,12 @@ impl Control {
         }
     }
 
-    pub(crate) fn emit(self) -> [u8; 9] {
+    pub(crate) fn emit(self) -> [u8; Control::BYTES] {
         let (kind, value) = match self {
             Control::Challenge(value) => (CHALLENGE, value),
             Control::Response(value) => (RESPONSE, value),
         };
-        let mut bytes = [kind; 9];
+        let mut bytes = [kind; Control::BYTES];
         bytes[1..].copy_from_slice(&value);
         bytes
     }
@@ -90,10 +93,12 @@ struct Challenge {
 }
 
 impl Challenge {
-    /// When it is sent again by itself. What was handed on at once comes again by its own timers.
+    /// When it is sent again by itself, or the packet that waits for its response is given up. What was handed on at once comes
+    /// again by its own timers.
     fn deadline(&self) -> Option<Time> {
-        let waits = self.last.is_some() && self.repeats < MAX_REPEATS;
-        waits.then(|| self.at + UNANSWERED * (1 << self.repeats))
+        self.last
+            .as_ref()
+            .map(|_| self.at + UNANSWERED * (1 << self.repeats))
     }
 }
 
@@ -184,6 +189,9 @@ impl ValidatedPaths {
         let is_due = |sent: &&mut Challenge| sent.deadline().is_some_and(|at| at <= now);
         let due = self.challenges.iter_mut().filter(is_due);
         due.filter_map(|sent| {
+            if sent.repeats == MAX_REPEATS {
+                sent.last = None;
+            }
             (sent.at, sent.repeats) = (now, sent.repeats + 1);
             Some((sent.last.as_ref()?.path, sent.value))
         })
@@ -351,6 +359,9 @@ mod tests {
                 assert_eq!(paths.repeat(ms(came + after - 1)), []);
                 assert_eq!(paths.repeat(ms(came + after)), [(from(9).path, sent)]);
             }
+            assert!(paths.challenges[0].last.is_some());
+            assert_eq!(paths.repeat(ms(came + 7_000)), []);
+            assert!(paths.challenges[0].last.is_none(), "nobody is there");
             assert_eq!(paths.deadline(), None);
             assert_eq!(
                 challenge(on_packet(&mut paths, came + 10_000, 0, 9, entropy)),

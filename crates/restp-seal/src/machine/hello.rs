@@ -10,7 +10,7 @@ use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
 use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, Visitor, datagram};
 use crate::resumption::Period;
 use crate::schedule::Suite;
-use crate::token::{AddressToken, EPOCH_BYTES};
+use crate::token::EPOCH_BYTES;
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine, PathAddress};
@@ -208,7 +208,7 @@ impl<M: Machine> Sealed<M> {
         let mut answer = packet::answer_header(&hello.from);
         let written = asking.handshake.write(&grant.emit(), &mut answer);
         let Some(split) = written.and_then(|()| asking.handshake.split()) else {
-            return;
+            return self.on_weak_key(arrival, visit);
         };
         let Some(Visit { peer, goes_on, .. }) = visit else {
             self.queue.push_back(datagram(path, &answer));
@@ -241,6 +241,17 @@ impl<M: Machine> Sealed<M> {
         self.admit(now, grant.from, path, pdu);
     }
 
+    /// The key of a request leads to no secret, as one of low order (RFC 7748 §6.1): nothing stays of who made it.
+    fn on_weak_key(&mut self, arrival: &Arrival<'_>, visit: Option<Visit>) {
+        self.stats.forged += 1;
+        if arrival.proved {
+            self.failures.note(arrival.path.remote.ip());
+        }
+        if let Some(visit) = visit {
+            self.peers.forget_if_idle(visit.peer);
+        }
+    }
+
     /// What who asks is granted, if it is `welcome`; early data only where it may be heard `at_once`.
     fn grant(
         &mut self,
@@ -261,11 +272,9 @@ impl<M: Machine> Sealed<M> {
         };
         let (address, entropy) = (path.remote, &mut self.entropy);
         let mut token = (self.issuer).issue(now, address, asking.key, asking.since, entropy);
-        if !arrival.proved {
-            // A copy may be ahead of the request, and its client gets the same answer at its own address: with a proof of
-            // another one.
-            token.address = AddressToken::default();
-        }
+        // What was shown and no new one: the same answer goes wherever the request comes from. A copy of it may be ahead, from an
+        // address that is not the client's, and a client that has left an address must not be able to renew its proof.
+        token.address = hello.token;
         Grant {
             welcome,
             early,

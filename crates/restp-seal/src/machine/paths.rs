@@ -29,7 +29,9 @@ impl<M: Machine> Sealed<M> {
             Some(PathOrigin::Elsewhere { known, challenge }) => (known, challenge),
         };
         self.stats.elsewhere += 1;
-        let joins = known.is_none() && (self.config.request)(datagram) == Some(Request::Path);
+        // Who says that he is there does not put out another who says so.
+        let free = known.is_none() && self.peers.is_free_for(peer, path.remote);
+        let joins = free && (self.config.request)(datagram) == Some(Request::Path);
         if joins {
             // What came is to the credit of the address when the datagram is handed on.
             self.peers.on_received(now, peer, path.remote, 0, false);

@@ -90,7 +90,8 @@ impl<M: Machine> Sealed<M> {
             self.stats.misplaced += 1;
             return;
         }
-        let placed = self.place(now, id, peer, header.space, datagram);
+        let is_pdu = datagram.body.len() >= Control::BYTES;
+        let placed = is_pdu && self.place(now, id, peer, header.space, datagram);
         let remote = datagram.path.remote;
         if placed && !(self.peers).on_received(now, peer, remote, length, true) {
             self.stats.misplaced += 1;
@@ -156,5 +157,76 @@ mod tests {
     fn who_is_not_on_the_list_gets_in_with_no_packet() {
         assert!(is_accepted(false));
         assert!(!is_accepted(true));
+    }
+
+    /// Each of them found room for ever, and kept the address.
+    #[test]
+    fn nothing_stays_of_who_asks_with_a_key_that_leads_to_no_secret() {
+        const ONE_TIME_KEY: usize = 1 + 8 + 16; // behind kind, name and token
+        let mut client = host(1, Clients::All);
+        let path = PathAddress {
+            local: ([10, 0, 0, 1], 1).into(),
+            remote: ([10, 0, 0, 2], 1).into(),
+        };
+        client.open(Time::ZERO, path, 7).expect("a port");
+        let mut request = Datagram::empty();
+        assert!(client.poll_transmit(Time::ZERO, &mut request));
+        for clients in [Clients::All, Clients::Only([client.public_key()].into())] {
+            let mut server = host(2, clients);
+            for number in 0..10 {
+                let mut bytes = request.to_vec();
+                bytes[ONE_TIME_KEY..ONE_TIME_KEY + 32].fill(0);
+                bytes[ONE_TIME_KEY + 32] ^= number;
+                let mut asked = Datagram {
+                    path: path.reversed(),
+                    body: bytes.into(),
+                    ..Datagram::empty()
+                };
+                server.handle(Time::ZERO, Input::Datagram(&mut asked));
+                assert_eq!((server.peers.count(), server.half_open()), (0, 0));
+            }
+            assert_eq!(server.seal_stats().forged, 10);
+            assert!(!server.poll_transmit(Time::ZERO, &mut Datagram::empty()));
+        }
+    }
+
+    /// Each of three challenges was longer than all that came.
+    #[test]
+    fn what_is_shorter_than_a_challenge_is_answered_by_none() {
+        let path = PathAddress {
+            local: ([10, 0, 0, 1], 1).into(),
+            remote: ([10, 0, 0, 2], 1).into(),
+        };
+        for (length, answers) in [(0, false), (Control::BYTES - 1, false), (Control::BYTES, true)] {
+            let (mut client, mut server) = (host(1, Clients::All), host(2, Clients::All));
+            client.open(Time::ZERO, path, 7).expect("a port");
+            let mut out = Datagram::empty();
+            for _ in 0..3 {
+                for turn in 0..2 {
+                    let (from, to) = if turn == 0 {
+                        (&mut client, &mut server)
+                    } else {
+                        (&mut server, &mut client)
+                    };
+                    while from.poll_transmit(Time::ZERO, &mut out) {
+                        out.path = out.path.reversed();
+                        to.handle(Time::ZERO, Input::Datagram(&mut out));
+                    }
+                }
+            }
+            let peer = client.peers.server_at(path.remote, None).expect("a peer");
+            let session = client.peers.session_of(peer).expect("a session");
+            let plain = Datagram {
+                path,
+                body: vec![7; length].into(),
+                ..Datagram::empty()
+            };
+            let mut sealed = Datagram::empty();
+            let _ = session.seal(Time::ZERO, &plain, &mut sealed);
+            sealed.path = path.reversed();
+            sealed.path.remote = ([10, 0, 0, 9], 1).into();
+            server.handle(Time::ZERO, Input::Datagram(&mut sealed));
+            assert_eq!(server.poll_transmit(Time::ZERO, &mut out), answers, "{length}");
+        }
     }
 }

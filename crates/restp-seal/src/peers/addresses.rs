@@ -94,9 +94,8 @@ impl Peers {
     /// `peer` is at `remote` too. False when that belongs to another host; a client leaves it to one that was spoken to first.
     pub(crate) fn add_address(&mut self, remote: SocketAddr, peer: PeerId) -> bool {
         let owner = self.routes.owner(remote);
-        let key = self.key(peer);
         match owner {
-            Some(owner) if owner == peer || key.is_some() && self.key(owner) == key => return true,
+            Some(owner) if owner == peer || self.is_same_at(remote, peer) => return true,
             Some(owner) if !self.is_opened_here(peer) || self.is_opened_here(owner) => return false,
             _ => self.assign(remote, peer, None),
         }
@@ -156,9 +155,24 @@ impl Peers {
         match self.routes.owner(remote) {
             Some(owner) if owner == peer => true,
             // Where this side spoke first it knows the addresses; others may move.
-            None => self.key(peer).is_some() && !self.is_opened_here(peer),
+            _ if self.is_opened_here(peer) => self.is_same_at(remote, peer),
+            None => self.key(peer).is_some(),
             Some(_) => self.key(peer).is_some_and(|key| self.may_take(now, &key, remote)),
         }
+    }
+
+    /// Has the host of `peer` answered from `remote`, as another peer of this side?
+    fn is_same_at(&self, remote: SocketAddr, peer: PeerId) -> bool {
+        let owner = self.routes.owner(remote);
+        let same = |owner: &PeerId| self.key(peer).is_some() && self.key(*owner) == self.key(peer);
+        owner
+            .filter(same)
+            .is_some_and(|owner| self.routes.is_validated(remote, owner))
+    }
+
+    /// Does nobody but `peer` say that `remote` is its own?
+    pub(crate) fn is_free_for(&self, peer: PeerId, remote: SocketAddr) -> bool {
+        self.routes.owner(remote).is_none_or(|owner| owner == peer)
     }
 
     /// The key of the host at `remote`, once it has proved it there.
@@ -222,5 +236,85 @@ impl Peers {
     pub(crate) fn time_challenges(&mut self, id: &ConnectionId) {
         let deadline = (self.sessions.get_mut(id)).and_then(|session| session.paths().deadline());
         self.challenges.set(*id, deadline);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Limits;
+
+    const SERVER: PublicKey = PublicKey([2; 32]);
+    const ROOM: Limits = Limits {
+        half_open: 8,
+        sessions: 8,
+    };
+
+    fn at(host: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, host], 1))
+    }
+
+    /// Somebody at `host` says that he is `key`.
+    fn visitor(host: u8, key: PublicKey, proved: bool) -> Visitor {
+        Visitor {
+            remote: at(host),
+            length: 100,
+            proved,
+            key,
+            authentic: false,
+            beside: None,
+        }
+    }
+
+    /// This host has dialled the server at 2.
+    fn dialled() -> (Peers, PeerId) {
+        let mut peers = Peers::new(ROOM);
+        let server = peers.meet_server(Some(SERVER), at(2));
+        (peers, server)
+    }
+
+    /// Its packets, sent from where somebody is or says that he is, would take the flows there.
+    #[test]
+    fn a_host_that_was_dialled_is_where_it_was_dialled() {
+        let (mut peers, server) = dialled();
+        assert!(peers.on_received(Time::ZERO, server, at(2), 100, true));
+        for (key, proved) in [
+            (PublicKey([66; 32]), false),
+            (PublicKey([66; 32]), true),
+            (SERVER, false),
+        ] {
+            peers.visited_by(&visitor(9, key, proved));
+            assert!(!peers.on_received(Time::ZERO, server, at(9), 100, true), "{key}");
+        }
+        assert!(
+            !peers.on_received(Time::ZERO, server, at(8), 100, true),
+            "nobody's"
+        );
+        peers.visited_by(&visitor(9, SERVER, true));
+        assert!(
+            peers.on_received(Time::ZERO, server, at(9), 100, true),
+            "the server came from there"
+        );
+    }
+
+    /// Anybody can say that he is the server, at the address that a path shall lead to.
+    #[test]
+    fn an_address_that_somebody_claims_in_the_name_of_a_server_is_free_for_it() {
+        for proved in [false, true] {
+            let (mut peers, server) = dialled();
+            let guest = peers.visited_by(&visitor(9, SERVER, proved)).peer;
+            assert!(peers.add_address(at(9), server));
+            let owner = if proved { guest } else { server };
+            assert_eq!(peers.routes.owner(at(9)), Some(owner));
+        }
+    }
+
+    #[test]
+    fn who_claims_an_address_is_not_put_out_by_who_claims_it_next() {
+        let mut peers = Peers::new(ROOM);
+        let first = peers.visited_by(&visitor(9, PublicKey([1; 32]), false)).peer;
+        let second = peers.visited_by(&visitor(8, PublicKey([66; 32]), true)).peer;
+        assert!(peers.is_free_for(first, at(9)) && !peers.is_free_for(second, at(9)));
+        assert!(peers.is_free_for(second, at(7)));
     }
 }

@@ -89,6 +89,11 @@ impl Peers {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.peers.len()
+    }
+
     fn meet(&mut self, key: Option<PublicKey>, opened_here: bool) -> PeerId {
         self.last += 1;
         let peer = Peer {
@@ -187,7 +192,7 @@ impl Peers {
     }
 
     /// Forgets a peer that nothing refers to.
-    fn forget_if_idle(&mut self, id: PeerId) {
+    pub(crate) fn forget_if_idle(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get(&id) else {
             return;
         };

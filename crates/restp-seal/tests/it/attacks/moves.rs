@@ -2,8 +2,10 @@
 
 use crate::common::*;
 use restp_base::flow::Flow;
-use restp_base::machine::PathAddress;
+use restp_base::machine::{Datagram, Machine, PathAddress};
 use restp_base::time::Duration;
+use restp_proto::Endpoint;
+use restp_seal::Sealed;
 use restp_seal::packet::OVERHEAD;
 
 const CARRIER: u8 = 66;
@@ -223,4 +225,88 @@ fn a_connection_of_a_request_with_a_changed_key_follows_who_confirms_it() {
     pair.rebind_to(9);
     assert!(pair.transfer(0, (flow, accepted), &noise(50_000), Duration::from_secs(10)));
     assert_eq!(pair.ends[1].seal_stats().moved, 1);
+}
+
+/// Somebody says that he is at an address, and the server that the client dialled sends its packets from there.
+#[test]
+fn a_server_that_was_dialled_moves_nothing_to_where_somebody_is() {
+    let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+    pair.ends[0] = serving("3wh-arq", seal(1));
+    let flows = pair.connect();
+    pair.inject(0, as_seen_from_the(0), &first_word("3wh-arq", 1));
+    pair.write(1, flows.1, b"from elsewhere");
+    pair.rule = silent(1);
+    pair.run_for(ms(1));
+    let packet = pair
+        .log
+        .iter()
+        .rev()
+        .find(|seen| seen.from == 1 && seen.kind() == DATA);
+    let packet = packet.expect("a packet").bytes.clone();
+    pair.log.clear();
+    pair.inject(0, as_seen_from_the(0), &packet);
+    pair.rule = Box::new(|_| Verdict::Pass);
+    assert!(pair.transfer(0, flows, &noise(50_000), Duration::from_secs(10)));
+    let moved = |seen: &Seen| seen.path.remote == address(CARRIER) && seen.kind() == DATA;
+    assert!(!pair.log.iter().any(moved));
+}
+
+/// Somebody with a session asks for a path at the address of a client that has not proved who it is.
+#[test]
+fn who_asks_for_a_path_does_not_put_out_who_asked_for_a_session_there() {
+    let mut pair = Pair::of("opt-arq", &[], seal(3), seal(2));
+    pair.rebind_to(9);
+    pair.connect();
+    let cookie = pair.ends[0].inner().cookies(pair.now).next().expect("a cookie");
+    pair.restart("opt-arq", 77);
+    pair.rebind_to(1);
+    let several = [("paths", "spreading"), ("scheduling", "fastest-rtt")];
+    pair.ends[0] = Sealed::new(Endpoint::new(config("default", &several)), seal(1));
+    pair.events = [Vec::new(), Vec::new()];
+    let (his, _) = pair.connect();
+
+    let mut client = Sealed::new(Endpoint::new(config("opt-arq", &[])), seal(3));
+    client.inner_mut().keep_cookie(pair.now, cookie);
+    client.open(pair.now, path(0), PORT).expect("a port");
+    let mut request = Datagram::empty();
+    assert!(client.poll_transmit(pair.now, &mut request));
+    let elsewhere = PathAddress {
+        remote: address(9),
+        ..path(1)
+    };
+    let before = pair.accepted();
+    pair.inject(1, elsewhere, &request.to_vec());
+    assert_ne!(pair.accepted(), before, "with a cookie it is a flow at once");
+
+    let second = PathAddress {
+        local: address(5),
+        ..path(0)
+    };
+    pair.rebind_to(9);
+    pair.ends[0]
+        .add_path(pair.now, his, second, false)
+        .expect("a path");
+    pair.run_for(ms(15));
+    assert_eq!(pair.closed(1), None);
+    assert!(pair.ends[1].seal_stats().elsewhere > 0, "it is asked");
+}
+
+/// Who has left an address could say for ever that he is there.
+#[test]
+fn a_proof_of_an_address_is_not_renewed() {
+    let mut pair = Pair::new("3wh-arq", &[]);
+    pair.know();
+    let key = secret(2).public();
+    let given = pair.ends[1].token_for(pair.now, address(1), secret(1).public());
+    pair.ends[0].keep_token(key, given.clone());
+    let mut proved = Vec::new();
+    for _ in 0..4 {
+        pair.connect();
+        pair.come_again("3wh-arq", 1);
+        let (_, token) = pair.ends[0].tokens().next().expect("a token");
+        assert_eq!(token.address, given.address, "zeros say nothing");
+        proved.push(pair.ends[1].seal_stats().computed_unproved);
+        pair.run_for(Duration::from_secs(60));
+    }
+    assert_eq!(proved, [0, 0, 1, 2]);
 }
