@@ -6,12 +6,14 @@
 //! | `request`, `answer` | what is said first, and what is answered |
 //! | `place` | names of places, and which of them are allowed |
 //! | `join` | bytes both ways |
+//! | `target` | connections to places with several addresses |
 
 mod answer;
 mod composition;
 mod join;
 mod place;
 mod request;
+pub mod target;
 
 pub use answer::{Answer, Reason, Refusal};
 pub use composition::{check_fitness, prepare};

@@ -10,7 +10,6 @@ use crate::output::note;
 use crate::pipe::{self, Operation, Place, SUPERSEDED, Token};
 use std::io;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 
 /// Where the server is to listen, and where that leads.
 pub struct Wanted {
@@ -117,9 +116,8 @@ impl Remote {
 /// Carries the connection announced by `token` to `target`. It is taken in any case: where one of both is not there, the other one ends
 /// with RST.
 async fn forward(client: &Client, token: Token, target: Place) {
-    let (host, port) = target.host_and_port();
     let connecting = async {
-        let stream = TcpStream::connect((&host[..], port)).await?;
+        let stream = pipe::target::connect(&target).await?;
         pipe::reset_unless_joined(&stream);
         io::Result::Ok(stream)
     };

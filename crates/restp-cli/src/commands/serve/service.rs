@@ -7,7 +7,7 @@ use super::pending::{Admission, PendingAssociations};
 use super::pool::Pool;
 use crate::datagrams;
 use crate::output::note;
-use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request};
+use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request, target};
 use crate::transfer::{Capability, Inlet};
 use crate::tunnel::{self, Subnet};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -289,14 +289,7 @@ impl Service {
 }
 
 async fn connect(place: &Place) -> io::Result<TcpStream> {
-    let (host, port) = place.host_and_port();
-    let connecting = async {
-        let found = lookup_host((&host[..], port)).await;
-        // No name of a host: whoever asked is told that there is no way to it.
-        let found = found.map_err(|error| io::Error::new(ErrorKind::NotFound, error))?;
-        TcpStream::connect(&found.collect::<Vec<_>>()[..]).await
-    };
-    match timeout(SOON, connecting).await {
+    match timeout(SOON, target::connect(place)).await {
         Ok(connected) => connected,
         Err(_) => Err(ErrorKind::TimedOut.into()),
     }
