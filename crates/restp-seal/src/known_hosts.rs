@@ -2,7 +2,7 @@
 //! talked to.
 
 use crate::keys::PublicKey;
-use crate::token::{AddressToken, Token};
+use crate::token::Token;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -39,12 +39,7 @@ impl KnownHosts {
         self.keys.get(&remote).copied()
     }
 
-    pub(crate) fn keep_token(&mut self, key: PublicKey, mut token: Token) {
-        if token.address == AddressToken::default()
-            && let Some(before) = self.tokens.get(&key)
-        {
-            token.address = before.address; // what came before goes on proving its address
-        }
+    pub(crate) fn keep_token(&mut self, key: PublicKey, token: Token) {
         self.tokens.insert(key, token);
     }
 

@@ -57,6 +57,9 @@ struct Attempts {
     failed: Option<(u64, String)>,
 }
 
+/// A server that is asked for a target says within 35 s that there is no way to it.
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(45);
+
 /// Why there is no carrier.
 #[derive(Debug, Error)]
 pub enum OpenError {
@@ -248,7 +251,9 @@ impl Carriers {
         // Without it there is no answer either.
         let _ = stream.send(request.encode().into()).await;
         let mut inlet = Inlet::new(&stream);
-        let answer = Answer::read(&mut inlet).await;
+        let Ok(answer) = timeout(ANSWER, Answer::read(&mut inlet)).await else {
+            return Err(OpenError::Unreached("the server does not answer".to_owned()));
+        };
         let rest = inlet.into_rest();
         match answer {
             Some(Answer::Accepted(said)) => Ok(Carrier {

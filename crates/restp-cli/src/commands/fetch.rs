@@ -152,7 +152,17 @@ impl Running {
         }
         let sources = self.endpoint.call(|node, _| node.sources(self.flow));
         self.complain(&sources);
-        let list = download.place().await.map_err(refusal)?;
+        let placed = tokio::select! {
+            placed = download.place() => placed.map_err(refusal),
+            () = interrupt.wait() => Err(interrupted()),
+        };
+        let list = match placed {
+            Ok(list) => list,
+            Err(failure) => {
+                download.keep();
+                return Err(failure);
+            }
+        };
         Ok(self.fetched(&list, received.unwrap_or_default(), &sources))
     }
 

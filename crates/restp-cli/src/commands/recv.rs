@@ -178,15 +178,17 @@ impl Hall {
         }
     }
 
-    /// Removes what nobody has resumed in time.
+    /// Removes what nobody has resumed in time, beside what comes: the folder may be long, or far away.
     fn clean(&self) {
-        let cleaned = self.service.folder.clean(unix_seconds());
-        let sentence = match cleaned {
-            Ok(0) => return,
-            Ok(parts) => format!("removed {parts} unfinished files that nobody went on with (--keep)"),
-            Err(error) => format!("unfinished files cannot be looked for: {error}"),
-        };
-        self.service.progress.note(sentence);
+        let service = self.service.clone();
+        tokio::task::spawn_blocking(move || {
+            let sentence = match service.folder.clean(unix_seconds()) {
+                Ok(0) => return,
+                Ok(parts) => format!("removed {parts} unfinished files that nobody went on with (--keep)"),
+                Err(error) => format!("unfinished files cannot be looked for: {error}"),
+            };
+            service.progress.note(sentence);
+        });
     }
 
     /// Says once in a run that senders come which are not understood.

@@ -41,7 +41,7 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
         let ready = Ready { listen: address };
         output.result(&ready, |ready| format!("listening: {}", ready.listen))?;
         let result = tokio::select! {
-            error = relay.run() => Err(Failure::operation(format!("the socket has failed: {error}"))),
+            never = relay.run() => match never {},
             () = interrupt.wait() => Ok(()),
         };
         let stats = relay.stats();

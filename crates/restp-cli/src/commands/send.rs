@@ -99,6 +99,10 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     output.result(&outcome, Outcome::to_string)
 }
 
+/// Before a receiver that has started again is asked once more; each time twice as long, up to the longest.
+const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// How files are to get there.
 struct Plan<'a> {
     addresses: Vec<SocketAddr>,
@@ -119,6 +123,7 @@ struct Plan<'a> {
 impl Plan<'_> {
     /// As often as the receiver starts again in the middle: it knows nothing of the connection then, and says what it has of the files.
     async fn deliver(&self, endpoint: &Arc<Endpoint>, mut source: Source) -> Result<Outcome, Failure> {
+        let mut pause = FIRST_PAUSE;
         loop {
             let forgotten = endpoint.seal_stats().resets;
             let result = self.attempt(endpoint, source).await;
@@ -126,6 +131,9 @@ impl Plan<'_> {
                 return result;
             }
             crate::output::note("the receiver has started again; going on with what it has");
+            // One that fails at the same byte each time must not keep this host busy.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
             source = self.open().map_err(Failure::input)?;
         }
     }

@@ -60,7 +60,7 @@ pub fn execute(arguments: &Tunnel, output: Output) -> Result<(), Failure> {
             routes: arguments.route.iter().map(Subnet::to_string).collect(),
         };
         output.result(&up, Up::text)?;
-        Err(run(client, &device, connection).await)
+        Err(run(client, &device, connection, there).await)
     })
 }
 
@@ -166,8 +166,10 @@ fn add_route(route: &str, device: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Carries packets, for ever. When the server is lost it is asked again; the device stays, so that nothing goes another way meanwhile.
-async fn run(client: &Client, device: &Tun, mut connection: Connection) -> Failure {
+/// Carries packets, for ever. When the server is lost it is asked again for the network that it gave; the device stays, so that nothing
+/// goes another way meanwhile.
+async fn run(client: &Client, device: &Tun, mut connection: Connection, there: Subnet) -> Failure {
+    let network = there.to_string();
     loop {
         match carry(&connection, device, None).await {
             End::Device(error) => {
@@ -180,8 +182,18 @@ async fn run(client: &Client, device: &Tun, mut connection: Connection) -> Failu
             End::Connection => note("the server was lost; asking it again"),
         }
         connection = loop {
-            match client.carriers().open_datagrams(Operation::Tunnel, "").await {
-                Ok((connection, _)) => break connection,
+            let opened = client
+                .carriers()
+                .open_datagrams(Operation::Tunnel, &network)
+                .await;
+            match opened {
+                Ok((connection, given)) if given == network => break connection,
+                Ok((connection, given)) => {
+                    connection.abort();
+                    note(format!(
+                        "the server gives {given} where it gave {network}; asking it again"
+                    ));
+                }
                 Err(error @ OpenError::Refused(_)) => note(error),
                 Err(OpenError::Unreached(_)) => {}
             }

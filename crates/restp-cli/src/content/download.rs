@@ -236,28 +236,15 @@ impl Download {
     /// Everything has come: files get their names. Returns the list of them.
     ///
     /// # Errors
-    /// When something has such a name, or the list breaks a rule. What was fetched stays, and the same command places it.
-    pub async fn place(mut self) -> Result<Manifest, DownloadError> {
-        let placed = self.place_all().await;
-        match placed {
-            Ok((list, None)) => Ok(list), // the parts go
-            Ok((list, Some(number))) => {
-                let entry = &list.entries()[number];
-                let to = self.folder.handle();
-                let options = (self.folder.overwrite, self.folder.sync);
-                match self.object.place(&to, entry, options) {
-                    Ok(()) => Ok(list),
-                    Err(error) => {
-                        self.manifests_part.keep();
-                        Err(error.into())
-                    }
-                }
-            }
-            Err(error) => {
-                self.keep();
-                Err(error)
-            }
+    /// When something has such a name, or the list breaks a rule. What was fetched is there still: kept, the same command places it.
+    pub async fn place(&mut self) -> Result<Manifest, DownloadError> {
+        let (list, single) = self.place_all().await?;
+        if let Some(number) = single {
+            let options = (self.folder.overwrite, self.folder.sync);
+            let to = self.folder.handle();
+            self.object.place(&to, &list.entries()[number], options)?;
         }
+        Ok(list)
     }
 
     /// All but one single file, which is what was fetched.

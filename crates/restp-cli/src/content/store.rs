@@ -10,7 +10,7 @@ use restp_rivals::itp::node::Wanted;
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,8 +71,16 @@ impl DiskStore {
     /// The store in `folder`, which is made where it is missing, of `limit` bytes.
     ///
     /// # Errors
-    /// When the folder cannot be used, or another cache uses it.
+    /// When the folder cannot be used, another cache uses it, or it holds something else: what is too much here is removed.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let is_store = folder.join("roots").is_dir();
+        if !is_store && fs::read_dir(folder)?.next().is_some() {
+            return Err(io::Error::other(format!(
+                "{} holds other files; name an empty folder, or a new one",
+                folder.display()
+            )));
+        }
         fs::create_dir_all(folder.join("roots"))?;
         let lock = OpenOptions::new()
             .create(true)
@@ -119,13 +127,19 @@ impl DiskStore {
             }
         }
         found.sort();
-        for (_, number) in found {
-            // A pack that cannot be read is none.
-            if self.load_pack(number).is_err() {
-                self.remove_files(number);
+        for (_, number) in &found {
+            // What is no pack goes; what cannot be read now may be readable another time.
+            if let Err(error) = self.load_pack(*number)
+                && matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::InvalidData | ErrorKind::UnexpectedEof
+                )
+            {
+                self.remove_files(*number);
             }
         }
-        self.current = self.packs.keys().last().map_or(0, |last| last.wrapping_add(1));
+        let last = found.iter().map(|(_, number)| *number).max();
+        self.current = last.map_or(0, |last| last.wrapping_add(1));
         Ok(())
     }
 
@@ -338,6 +352,10 @@ impl DiskStore {
         let mut all = Vec::new();
         for entry in fs::read_dir(self.folder.join("roots"))? {
             let entry = entry?;
+            let is_root = |name: &str| name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if !entry.file_name().to_str().is_some_and(is_root) {
+                continue;
+            }
             let found = entry.metadata()?;
             all.push((found.modified()?, entry.path(), found.len()));
         }

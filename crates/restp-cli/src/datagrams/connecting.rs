@@ -8,14 +8,16 @@ use crate::output::note;
 use crate::pipe::Answer;
 use bytes::Bytes;
 use restp::Connection;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, interval, sleep};
 
+/// After an error of a socket.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 /// Answers of all targets that wait for the connection; further ones wait in their sockets.
 const MAX_ANSWERS: usize = 64;
 
@@ -152,9 +154,8 @@ async fn read(flow: u16, socket: Arc<UdpSocket>, answers: Sender<(u16, Bytes)>) 
                     return;
                 }
             }
-            // Nobody listened there when the last one was sent: somebody may next time.
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-            Err(_) => return,
+            // Nobody listened there when the last one was sent, or a firewall said no: it may be otherwise next time.
+            Err(_) => sleep(PAUSE).await,
         }
     }
 }

@@ -110,7 +110,7 @@ impl Manifest {
     pub fn new(entries: Vec<Entry>) -> Result<Self, ManifestError> {
         match entries.len() {
             0 => return Err(ManifestError::Empty),
-            MAX_ENTRIES.. => return Err(ManifestError::TooMany),
+            count if count > MAX_ENTRIES => return Err(ManifestError::TooMany),
             _ => {}
         }
         let manifest = Manifest(entries);

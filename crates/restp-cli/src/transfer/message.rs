@@ -101,8 +101,12 @@ pub enum Record {
 
 /// A record is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a record of the unknown kind {0}")]
-pub struct RecordError(u8);
+pub enum RecordError {
+    #[error("a record of the unknown kind {0}")]
+    Kind(u8),
+    #[error("a record of {0} bytes that do not come; {most} at most are one", most = Record::MOST_UNSENT)]
+    Length(u32),
+}
 
 const DATA: u8 = 1;
 const HOLE: u8 = 2;
@@ -112,6 +116,10 @@ const SAME: u8 = 4;
 impl Record {
     /// Bytes of a record, without what follows it.
     pub const BYTES: usize = 5;
+
+    /// What it says of bytes that do not come is about so many at most: a receiver has to work on them, and looks between two records
+    /// whether there is still somebody who sends.
+    pub const MOST_UNSENT: u32 = 256 << 20;
 
     /// The bytes of the record.
     pub fn encode(self) -> [u8; Self::BYTES] {
@@ -133,10 +141,11 @@ impl Record {
         let length = u32::from_be_bytes(length);
         match kind {
             DATA => Ok(Record::Data(length)),
+            HOLE | SAME if length > Record::MOST_UNSENT => Err(RecordError::Length(length)),
             HOLE => Ok(Record::Hole(length)),
             END => Ok(Record::End),
             SAME => Ok(Record::Same(length)),
-            other => Err(RecordError(other)),
+            other => Err(RecordError::Kind(other)),
         }
     }
 }
@@ -305,13 +314,23 @@ mod tests {
     fn records_survive_the_way() {
         for record in [
             Record::Data(258),
-            Record::Hole(u32::MAX),
+            Record::Hole(Record::MOST_UNSENT),
             Record::Same(1),
             Record::End,
         ] {
             assert_eq!(Record::decode(record.encode()), Ok(record));
         }
-        assert_eq!(Record::decode([0; 5]), Err(RecordError(0)));
+        assert_eq!(Record::decode([0; 5]), Err(RecordError::Kind(0)));
+        let most = Record::MOST_UNSENT;
+        for record in [Record::Hole(most + 1), Record::Same(u32::MAX)] {
+            let length = if record == Record::Same(u32::MAX) {
+                u32::MAX
+            } else {
+                most + 1
+            };
+            assert_eq!(Record::decode(record.encode()), Err(RecordError::Length(length)));
+        }
+        assert!(Record::decode(Record::Data(u32::MAX).encode()).is_ok());
     }
 
     #[test]

@@ -109,8 +109,8 @@ impl Part {
     /// Gives it the name of `entry` in `to`, in one step, with its permissions and time.
     ///
     /// # Errors
-    /// `AlreadyExists` when that is taken, or the system refuses.
-    pub fn place(mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
+    /// `AlreadyExists` when that is taken, or the system refuses; it is a part still.
+    pub fn place(&mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
         dress(&self.file, entry)?;
         if sync {
             self.file.sync_all()?;

@@ -12,9 +12,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use tokio::sync::mpsc;
 
-/// Zeros of one record at most: the receiver looks between two of them whether there is still somebody who sends.
-const MAX_HOLE: u64 = 256 << 20;
-
 /// One file on its way to the network.
 pub struct Reading<'a> {
     place: &'a Place,
@@ -228,7 +225,7 @@ impl<'a> Reading<'a> {
 
     fn hole(&mut self, mut bytes: u64) -> bool {
         while bytes > 0 {
-            let part = bytes.min(MAX_HOLE);
+            let part = bytes.min(Record::MOST_UNSENT.into());
             hash_zeros(&mut self.hash, part);
             (self.at, bytes) = (self.at + part, bytes - part);
             if !hand_over(

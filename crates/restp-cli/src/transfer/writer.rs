@@ -67,7 +67,7 @@ impl Writer {
                     let copied = self.file(number)?;
                     agreement.add(&manifest.path(number), copied.digest);
                     match copied.part {
-                        Some(part) => {
+                        Some(mut part) => {
                             let around = self.inside.around(&manifest, number)?;
                             let how = (self.folder.overwrite, self.folder.sync);
                             part.place(&around, entry, how)
@@ -90,6 +90,9 @@ impl Writer {
             if entry.kind == Kind::Folder {
                 self.dress_folder(number, entry)?;
             }
+        }
+        if self.folder.sync {
+            system::fsync(self.folder.handle()).map_err(io::Error::from)?;
         }
         Ok(Delivery {
             digest: agreement.digest(),

@@ -10,7 +10,7 @@ use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
 use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, Visitor, datagram};
 use crate::resumption::Period;
 use crate::schedule::Suite;
-use crate::token::EPOCH_BYTES;
+use crate::token::{AddressToken, EPOCH_BYTES};
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine, PathAddress};
@@ -272,9 +272,9 @@ impl<M: Machine> Sealed<M> {
         };
         let (address, entropy) = (path.remote, &mut self.entropy);
         let mut token = (self.issuer).issue(now, address, asking.key, asking.since, entropy);
-        // What was shown and no new one: the same answer goes wherever the request comes from. A copy of it may be ahead, from an
-        // address that is not the client's, and a client that has left an address must not be able to renew its proof.
-        token.address = hello.token;
+        // No proof of an address: the same answer goes wherever the request comes from. A copy of it may be ahead, from an address
+        // that is not the client's, and a client that has left an address must not be able to renew its proof.
+        token.address = AddressToken::default();
         Grant {
             welcome,
             early,

@@ -161,18 +161,19 @@ impl Peers {
         }
     }
 
-    /// Has the host of `peer` answered from `remote`, as another peer of this side?
+    /// Was the host of `peer` heard from `remote`, as another peer of this side?
     fn is_same_at(&self, remote: SocketAddr, peer: PeerId) -> bool {
         let owner = self.routes.owner(remote);
         let same = |owner: &PeerId| self.key(peer).is_some() && self.key(*owner) == self.key(peer);
         owner
             .filter(same)
-            .is_some_and(|owner| self.routes.is_validated(remote, owner))
+            .is_some_and(|owner| self.proved_key(owner).is_some() && self.routes.is_heard(remote))
     }
 
-    /// Does nobody but `peer` say that `remote` is its own?
+    /// Does nobody but the host of `peer` say that `remote` is its own?
     pub(crate) fn is_free_for(&self, peer: PeerId, remote: SocketAddr) -> bool {
-        self.routes.owner(remote).is_none_or(|owner| owner == peer)
+        let owner = self.routes.owner(remote);
+        owner.is_none_or(|owner| owner == peer || self.key(owner) == self.key(peer))
     }
 
     /// The key of the host at `remote`, once it has proved it there.
@@ -273,24 +274,29 @@ mod tests {
         (peers, server)
     }
 
+    /// It has proved its key, and was heard from `host`.
+    fn proves(peers: &mut Peers, peer: PeerId, host: u8) {
+        peers.peers.get_mut(&peer).expect("it is known").session = Some([1; 8]);
+        peers.hear(peer, at(host));
+    }
+
     /// Its packets, sent from where somebody is or says that he is, would take the flows there.
     #[test]
     fn a_host_that_was_dialled_is_where_it_was_dialled() {
         let (mut peers, server) = dialled();
         assert!(peers.on_received(Time::ZERO, server, at(2), 100, true));
-        for (key, proved) in [
-            (PublicKey([66; 32]), false),
-            (PublicKey([66; 32]), true),
-            (SERVER, false),
-        ] {
-            peers.visited_by(&visitor(9, key, proved));
-            assert!(!peers.on_received(Time::ZERO, server, at(9), 100, true), "{key}");
-        }
         assert!(
-            !peers.on_received(Time::ZERO, server, at(8), 100, true),
+            !peers.on_received(Time::ZERO, server, at(9), 100, true),
             "nobody's"
         );
-        peers.visited_by(&visitor(9, SERVER, true));
+        for key in [PublicKey([66; 32]), SERVER] {
+            for proved in [false, true] {
+                peers.visited_by(&visitor(9, key, proved));
+                assert!(!peers.on_received(Time::ZERO, server, at(9), 100, true), "{key}");
+            }
+        }
+        let guest = peers.visited_by(&visitor(9, SERVER, true)).peer;
+        proves(&mut peers, guest, 9);
         assert!(
             peers.on_received(Time::ZERO, server, at(9), 100, true),
             "the server came from there"
@@ -300,12 +306,17 @@ mod tests {
     /// Anybody can say that he is the server, at the address that a path shall lead to.
     #[test]
     fn an_address_that_somebody_claims_in_the_name_of_a_server_is_free_for_it() {
-        for proved in [false, true] {
+        for (proved, is_it) in [(false, false), (true, false), (true, true)] {
             let (mut peers, server) = dialled();
             let guest = peers.visited_by(&visitor(9, SERVER, proved)).peer;
+            if is_it {
+                proves(&mut peers, guest, 9);
+            }
             assert!(peers.add_address(at(9), server));
-            let owner = if proved { guest } else { server };
-            assert_eq!(peers.routes.owner(at(9)), Some(owner));
+            assert_eq!(
+                peers.routes.owner(at(9)),
+                Some(if is_it { guest } else { server })
+            );
         }
     }
 
@@ -316,5 +327,10 @@ mod tests {
         let second = peers.visited_by(&visitor(8, PublicKey([66; 32]), true)).peer;
         assert!(peers.is_free_for(first, at(9)) && !peers.is_free_for(second, at(9)));
         assert!(peers.is_free_for(second, at(7)));
+        let again = peers.visited_by(&visitor(7, PublicKey([1; 32]), false)).peer;
+        assert!(
+            peers.is_free_for(again, at(9)),
+            "the same host, as who raced for it"
+        );
     }
 }

@@ -306,6 +306,10 @@ impl Session {
     ) -> Result<(), Refusal> {
         let id = self.id;
         if header.early {
+            // A client says all of it on the path of its request, and others would be room that nobody counts.
+            if header.space != 0 {
+                return Err(Refusal::Forged);
+            }
             let early = self.flight.as_mut().and_then(|flight| flight.early.as_mut());
             let (_, opener) = early.ok_or(Refusal::Forged)?;
             opener.open(id, header, sealed, opened, room)?;

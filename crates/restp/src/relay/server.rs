@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
+/// After the system could not receive.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 /// Between two looks for who is gone.
 const CLEAN: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -128,8 +130,8 @@ impl Relay {
         }
     }
 
-    /// Serves until it is dropped, or its socket fails.
-    pub async fn run(&self) -> io::Error {
+    /// Serves until it is dropped.
+    pub async fn run(&self) -> std::convert::Infallible {
         let mut buffer = vec![0; 2048];
         let mut cleanings = tokio::time::interval(CLEAN);
         loop {
@@ -140,9 +142,11 @@ impl Relay {
                             self.on_message(message, from).await;
                         }
                     }
-                    // What was sent before did not arrive.
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                    Err(error) => return error,
+                    // What was sent before did not arrive, or the system is short of something.
+                    Err(error) => {
+                        tracing::debug!(%error, "receiving failed");
+                        tokio::time::sleep(PAUSE).await;
+                    }
                 },
                 _ = cleanings.tick() => lock(&self.shared.users).expire(self.shared.clock.now()),
             }

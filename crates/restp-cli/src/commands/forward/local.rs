@@ -80,7 +80,11 @@ impl Local {
 
 /// Carries `stream` to what `operation` asks for. What the server does not give ends with RST.
 async fn forward(client: &Client, operation: Operation, stream: TcpStream, name: &str) {
-    match client.carriers().open(operation).await {
+    let opened = tokio::select! {
+        opened = client.carriers().open(operation) => opened,
+        () = gone(&stream) => return,
+    };
+    match opened {
         Ok(carrier) => {
             if let Err(broken) = carrier.join_tcp(stream).await {
                 note(format!("{name}: a connection broke: {broken}"));
@@ -90,6 +94,13 @@ async fn forward(client: &Client, operation: Operation, stream: TcpStream, name:
             note(format!("{name}: {error}"));
             pipe::reset(stream);
         }
+    }
+}
+
+/// Waits until who waits for an answer has left: during an outage others may have its room.
+pub async fn gone(stream: &TcpStream) {
+    if let Ok(1..) = stream.peek(&mut [0]).await {
+        std::future::pending().await // it talks already
     }
 }
 

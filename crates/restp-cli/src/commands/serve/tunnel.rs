@@ -60,14 +60,23 @@ impl Service {
         }
     }
 
-    /// The first tunnel that is allowed and free, or was this client's.
+    /// The tunnel that is asked for, or the first that is free or was this client's; one that is allowed.
     async fn tunnel(&self, connection: &Connection, open: &Open) -> Result<(Held<'_, Tun>, Subnet), Refusal> {
         self.admit(&open.capability)?;
         if open.operation != Operation::Tunnel {
             return Err(Refusal::not_allowed(&open.place));
         }
-        let mut refusal = Refusal::not_allowed("tunnel:10.9.0.1/30");
-        for subnet in self.tunnels() {
+        // Who comes again asks for the one that it had: its device has an address there.
+        let asked: Option<Subnet> = match &open.place[..] {
+            "" => None,
+            place => Some(place.parse().map_err(Refusal::other)?),
+        };
+        let mut refusal = Refusal::not_allowed(&match asked {
+            Some(subnet) => format!("tunnel:{subnet}"),
+            None => "tunnel:10.9.0.1/30".to_owned(),
+        });
+        let tunnels = self.tunnels().iter();
+        for subnet in tunnels.filter(|subnet| asked.is_none_or(|asked| asked == **subnet)) {
             let make = async || {
                 let made = device(None, *subnet, connection).map_err(Refusal::other)?;
                 Ok((subnet.to_string(), made))

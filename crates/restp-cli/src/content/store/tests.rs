@@ -187,3 +187,29 @@ fn lists_that_make_no_sense_name_nothing() {
     fill(&mut store, 0..3);
     assert!((0..3).all(|number| has(&mut store, number)));
 }
+
+#[test]
+fn a_folder_of_somebody_else_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("20240101.list");
+    std::fs::write(&list, "milk").unwrap();
+    let Err(error) = DiskStore::open(folder.path(), 4 << 20) else {
+        panic!("it is no store");
+    };
+    assert!(error.to_string().contains("holds other files"), "{error}");
+    assert_eq!(std::fs::read(&list).unwrap(), b"milk");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_no_root_is_not_removed_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(folder.path(), 4 << 20).unwrap();
+    let roots = folder.path().join("roots");
+    std::fs::write(roots.join("notes"), vec![0; 1 << 20]).unwrap();
+    let old = roots.join("0".repeat(64));
+    std::fs::write(&old, vec![0; 1 << 20]).unwrap();
+    store.bound_roots().unwrap();
+    assert!(roots.join("notes").exists());
+    assert!(!old.exists(), "a quarter of the limit is too much");
+}

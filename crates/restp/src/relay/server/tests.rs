@@ -55,7 +55,7 @@ struct Scene {
     relay: Arc<Relay>,
     host: UdpSocket,
     at: SocketAddr,
-    _running: JoinSet<io::Error>,
+    _running: JoinSet<std::convert::Infallible>,
 }
 
 impl Scene {

@@ -20,6 +20,9 @@ use ring::Ring;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+/// What relays say, and is said to them (docs/protocol/first-bytes.md): a host would lose its relay in a flood.
+const RELAY_WORDS: RangeInclusive<u8> = 0x40..=0x4F;
+
 /// The screen of one socket.
 #[derive(Debug)]
 pub(crate) struct Screen(Option<Watch>);
@@ -48,19 +51,20 @@ impl Screen {
             gate,
             tagged: Ring::new(),
             others: Ring::new(),
-            passing: Vec::new(),
+            passing: vec![RELAY_WORDS],
             is_stale: false,
             was_needed: false,
             delegates: true,
         }))
     }
 
-    /// What begins with one of `first_bytes` is for machines that see to themselves.
+    /// What begins with one of `first_bytes` is for machines that see to themselves; so do relays.
     pub(crate) fn pass(&mut self, first_bytes: &[RangeInclusive<u8>]) {
+        let passing = [&[RELAY_WORDS], first_bytes].concat();
         if let Some(watch) = &mut self.0
-            && watch.passing != first_bytes
+            && watch.passing != passing
         {
-            watch.passing = first_bytes.to_vec();
+            watch.passing = passing;
             watch.is_stale = watch.was_needed;
         }
     }

@@ -342,6 +342,10 @@ fn what_is_for_others_comes_in_whatever_the_flood_and_makes_none() {
         (0x10, true),
         (0x1F, true),
         (0x20, false),
+        (0x3F, false),
+        (0x40, true),
+        (0x4F, true),
+        (0x50, false),
         (0xC0, true),
     ] {
         assert_eq!(screen.admits(&[first; 9], from), comes_in, "{first:x}");
