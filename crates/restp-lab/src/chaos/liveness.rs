@@ -67,12 +67,13 @@ pub fn may_give_up(case: &Case, side: Side, composition: &Composition) -> bool {
     let hold = frame
         .and_then(|(_, value, _)| units::duration(&value).ok())
         .unwrap_or_default();
-    shortest_silence(composition) <= silence + composition.rto.floor * 2 + hold * 2
+    let handles_otherwise = case.changes.iter().any(|change| change.set.contains_key("loss"));
+    shortest_silence(composition, handles_otherwise) <= silence + composition.rto.floor * 2 + hold * 2
 }
 
 /// The shortest silence after which this end may rightly give its peer up: any of its time limits, or all attempts,
-/// the last of which leaves before the last wait.
-fn shortest_silence(composition: &Composition) -> Duration {
+/// the last of which leaves before the last wait. `counts`: attempts may count, whatever it does with losses at first.
+fn shortest_silence(composition: &Composition, counts: bool) -> Duration {
     let numbers = composition.numbers();
     let limits = numbers.iter().filter(|(key, ..)| key.ends_with("-timeout"));
     let mut least = limits
@@ -86,7 +87,7 @@ fn shortest_silence(composition: &Composition) -> Duration {
         ));
     }
     let timeout = composition.loss_handling.reaction(Finding::Timeout);
-    if timeout.count_attempt {
+    if timeout.count_attempt || counts {
         let rto = composition.rto;
         let waits = (1..rto.attempts).map(|attempt| (rto.floor * (1 << attempt.min(20))).min(rto.ceiling));
         least = least.min(waits.fold(Duration::ZERO, |total, wait| total + wait));

@@ -459,7 +459,9 @@ impl Connection {
         let Some(expected) = self.receiver.next() else {
             return false;
         };
-        let numbers = expected.saturating_sub(behind)..=self.receiver.edge();
+        // Behind early data stands more than this side may have room for.
+        let beyond = expected + if known { EARLY_SEGMENTS } else { 0 };
+        let numbers = expected.saturating_sub(behind)..=self.receiver.edge().max(beyond);
         let answers = first.saturating_sub(acked)..=next;
         let within = |number: u32| numbers.contains(&sequence::expand(expected, number));
         let answers = |number: u32| answers.contains(&sequence::expand(first, number));

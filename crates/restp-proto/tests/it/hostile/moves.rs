@@ -74,7 +74,7 @@ fn what_is_behind_neither_moves_a_flow_nor_is_refused() {
         });
         let answers = pair.log.iter().filter(|seen| seen.from == 1).skip(sent);
         assert!(
-            !answers.into_iter().any(|seen| seen.is(Flags::RST)),
+            !answers.into_iter().any(|seen| seen.header.flags.has(Flags::RST)),
             "{back} behind"
         );
         assert_eq!(pair.ends[1].endpoint_stats().rebound, 0);
@@ -232,5 +232,26 @@ fn an_encoded_packet_from_a_proved_address_moves_its_path() {
         let mut datagram = contiguous(path, encoded.expect("an encoded packet").bytes());
         pair.ends[1].handle(pair.now, Input::Datagram(&mut datagram));
         assert_eq!(pair.ends[1].endpoint_stats().rebound, u64::from(proved));
+    }
+}
+
+/// Its numbers stand behind early data that found no room: its answer would have been RST.
+#[test]
+fn a_peer_whose_early_data_found_no_room_is_not_refused_elsewhere() {
+    for (ahead, is_refused) in [(1, false), (10, false), (10_000, true)] {
+        let narrow = [("flow-control", "window"), ("window", "1 segments")];
+        let mut service = config("3wh-arq", &narrow);
+        service.addresses_proved = true;
+        let mut pair = Pair::of(config("3wh-arq", &narrow), service.listen(PORT, Acceptance::Any));
+        let (flow, accepted) = pair.connect();
+        pair.write(0, flow, b"the last");
+        pair.run_for(MS * 500);
+        pair.read_all(1, accepted);
+        let sent = pair.log.len();
+        comes(&mut pair, 0, b"", |header| {
+            header.sequence = header.sequence.map(|number| number.wrapping_add(1 + ahead));
+        });
+        let refused = |seen: &Seen| seen.from == 1 && seen.header.flags.has(Flags::RST);
+        assert_eq!(pair.log[sent..].iter().any(refused), is_refused, "{ahead} ahead");
     }
 }

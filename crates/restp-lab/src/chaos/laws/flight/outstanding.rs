@@ -62,6 +62,8 @@ pub struct News {
 pub struct Outstanding {
     conclusions: Conclusions,
     near: Option<u64>,
+    /// The highest number that has left.
+    last: Option<u64>,
     segments: BTreeMap<u64, Segment>,
     transmissions: u64,
     /// The latest transmission that is known to have arrived.
@@ -140,11 +142,20 @@ impl Outstanding {
         }
         let expired = at.since(self.since) >= self.conclusions.timeout;
         let before = self.segments.get(&number).copied();
+        // Where nothing is outstanding but what was given up, the last one asks though it has arrived.
+        let asks = before.is_none() && self.last == Some(number);
+        self.last = self.last.max(Some(number));
         let again = before.map(|before| Retransmission {
             number,
             packet: before.packet,
             cause: self.cause(&before, number, expired),
         });
+        let question = Retransmission {
+            number,
+            packet,
+            cause: Cause::Unknown,
+        };
+        let again = again.or_else(|| asks.then_some(question));
         if expired || again.is_some_and(|again| again.cause == Cause::Unknown) {
             self.expire();
         }
