@@ -357,11 +357,11 @@ async fn say(connection: &Connection, answer: &Answer) {
 }
 
 /// The last word to a peer that may still be sending: what it sends is read and dropped, so that the word gets
-/// through before the connection ends.
+/// through before the connection ends. One that reads nothing does not hear it.
 async fn farewell(connection: &Connection, answer: &Answer) {
-    say(connection, answer).await;
-    connection.finish();
     let heard = async {
+        say(connection, answer).await;
+        connection.finish();
         while connection.recv().await.is_some() {}
         connection.closed().await
     };
