@@ -105,6 +105,9 @@ impl Opened {
                 std::io::ErrorKind::WouldBlock => {
                     format!("{option} {dir}: another cache uses it; name another folder")
                 }
+                std::io::ErrorKind::DirectoryNotEmpty => {
+                    format!("{option} {dir}: it holds other files; name an empty folder, or a new one")
+                }
                 _ => format!("{option} {dir}: {error}; name a folder that you may write to"),
             })
         })?;

@@ -251,7 +251,9 @@ impl Carriers {
         // Without it there is no answer either.
         let _ = stream.send(request.encode().into()).await;
         let mut inlet = Inlet::new(&stream);
-        let Ok(answer) = timeout(ANSWER, Answer::read(&mut inlet)).await else {
+        // An outage that the connection bears is no reason to give the request up.
+        let patience = std::time::Duration::from_nanos(self.user_timeout.as_nanos());
+        let Ok(answer) = timeout(ANSWER.max(patience), Answer::read(&mut inlet)).await else {
             return Err(OpenError::Unreached("the server does not answer".to_owned()));
         };
         let rest = inlet.into_rest();

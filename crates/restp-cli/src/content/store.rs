@@ -5,7 +5,7 @@
 use super::disk::read_at_once;
 use super::pack::{self, LINE_BYTES, MOST_CHUNK, MOST_PACK, Pack, Place, key_of};
 use bytes::Bytes;
-use restp_rivals::itp::manifest::{Digest, digest, is_named};
+use restp_rivals::itp::manifest::{Digest, digest, is_named, names_of};
 use restp_rivals::itp::node::Wanted;
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +67,16 @@ pub struct DiskStore {
     stats: Arc<StoreStats>,
 }
 
+/// Does `folder` hold anything but what a new file system has?
+fn holds_files(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if entry?.file_name() != "lost+found" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl DiskStore {
     /// The store in `folder`, which is made where it is missing, of `limit` bytes.
     ///
@@ -74,12 +84,8 @@ impl DiskStore {
     /// When the folder cannot be used, another cache uses it, or it holds something else: what is too much here is removed.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let is_store = folder.join("roots").is_dir();
-        if !is_store && fs::read_dir(folder)?.next().is_some() {
-            return Err(io::Error::other(format!(
-                "{} holds other files; name an empty folder, or a new one",
-                folder.display()
-            )));
+        if !folder.join("roots").is_dir() && holds_files(folder)? {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
         }
         fs::create_dir_all(folder.join("roots"))?;
         let lock = OpenOptions::new()
@@ -381,7 +387,14 @@ impl DiskStore {
         };
         let found = ready!(self.read(place, wait));
         let is_good = match &found {
-            Some(found) if in_doubt || !place.is_known => is_named(found, name),
+            // Whoever asks may have made up a digest whose beginning is that of another chunk: that one is not damaged.
+            Some(found) if in_doubt || !place.is_known => {
+                let is_named = is_named(found, name);
+                if !is_named && names_of(found).any(|own| key_of(&own) == key) {
+                    return Poll::Ready(None);
+                }
+                is_named
+            }
             Some(_) => true,
             None => false,
         };

@@ -88,6 +88,9 @@ impl Part {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        if fs::fstat(&file)?.st_nlink == 0 {
+            return Part::open(folder, name); // who cleans had it in between
+        }
         Ok(Part {
             folder,
             name,
@@ -109,7 +112,7 @@ impl Part {
     /// Gives it the name of `entry` in `to`, in one step, with its permissions and time.
     ///
     /// # Errors
-    /// `AlreadyExists` when that is taken, or the system refuses; it is a part still.
+    /// `AlreadyExists` when that is taken, or the system refuses; it is a part still, unless only the folder could not be synced.
     pub fn place(&mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
         dress(&self.file, entry)?;
         if sync {

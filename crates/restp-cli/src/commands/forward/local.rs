@@ -82,7 +82,7 @@ impl Local {
 async fn forward(client: &Client, operation: Operation, stream: TcpStream, name: &str) {
     let opened = tokio::select! {
         opened = client.carriers().open(operation) => opened,
-        () = gone(&stream) => return,
+        () = broken(&stream) => return,
     };
     match opened {
         Ok(carrier) => {
@@ -97,10 +97,10 @@ async fn forward(client: &Client, operation: Operation, stream: TcpStream, name:
     }
 }
 
-/// Waits until who waits for an answer has left: during an outage others may have its room.
-pub async fn gone(stream: &TcpStream) {
-    if let Ok(1..) = stream.peek(&mut [0]).await {
-        std::future::pending().await // it talks already
+/// Waits until `stream` breaks: others may have its room then. One that has said all it has to say may still listen.
+async fn broken(stream: &TcpStream) {
+    if stream.peek(&mut [0]).await.is_ok() {
+        std::future::pending().await
     }
 }
 

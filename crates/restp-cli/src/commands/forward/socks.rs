@@ -2,7 +2,7 @@
 
 use super::super::carrier::OpenError;
 use super::super::client::Client;
-use super::local::{accept, bind, gone};
+use super::local::{accept, bind};
 use super::room::Room;
 use super::{Kind, Told};
 use crate::args::Listen;
@@ -174,6 +174,13 @@ fn reply_to(error: &OpenError) -> Reply {
             Reason::ConnectionRefused => Reply::ConnectionRefused,
             Reason::Other => Reply::Failed,
         },
+    }
+}
+
+/// Waits until who waits for an answer has left: during an outage others may have its room.
+async fn gone(stream: &TcpStream) {
+    if let Ok(1..) = stream.peek(&mut [0]).await {
+        std::future::pending().await // it talks already
     }
 }
 

@@ -170,5 +170,9 @@ fn a_retransmission_from_a_strange_address_moves_no_path_and_is_not_refused() {
         (stats.rebound - counted.rebound, stats.unserved - counted.unserved),
         (0, 1)
     );
-    assert!(!pair.log[sent..].iter().any(|seen| seen.header.flags.has(Flags::RST)));
+    assert!(
+        !pair.log[sent..]
+            .iter()
+            .any(|seen| seen.header.flags.has(Flags::RST))
+    );
 }

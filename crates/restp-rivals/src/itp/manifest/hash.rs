@@ -48,12 +48,17 @@ pub fn digest(bytes: &[u8]) -> Digest {
 /// Does `digest` name these bytes? For a cache, which does not know the manifest: either hash does, and the likelier one is
 /// tried first.
 pub fn is_named(bytes: &[u8], digest: &Digest) -> bool {
+    names_of(bytes).any(|name| name == *digest)
+}
+
+/// The digests that may name these bytes, the likelier one first.
+pub fn names_of(bytes: &[u8]) -> impl Iterator<Item = Digest> {
     let likely = Hash::fastest(bytes.len());
     let other = match likely {
         Hash::Sha256 => Hash::Blake3,
         Hash::Blake3 => Hash::Sha256,
     };
-    likely.digest(bytes) == *digest || other.digest(bytes) == *digest
+    [likely, other].into_iter().map(|hash| hash.digest(bytes))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod hash;
 mod shape;
 mod tree;
 
-pub use hash::{DIGEST_BYTES, Digest, Hash, digest, is_named};
+pub use hash::{DIGEST_BYTES, Digest, Hash, digest, is_named, names_of};
 pub use shape::Shape;
 pub use tree::TreeBuilder;
 pub(super) use tree::covered;

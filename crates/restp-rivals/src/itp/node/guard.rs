@@ -18,7 +18,7 @@ pub type Cookie = [u8; COOKIE_BYTES];
 
 /// A cookie is good for this long at least and twice that at most: after it its owner is asked once more, which costs a round trip of
 /// what is open and nothing else.
-const EPOCH: Duration = Duration::from_secs(600);
+const EPOCH: Duration = Duration::from_secs(60);
 /// Sources whose rates are watched at once. Beyond that the one that has taken least lately is forgotten, which lets it take more.
 const MOST_SOURCES: usize = 4096;
 /// What a source may take at once: a tenth of a second of its rate, and 64 full datagrams at least.

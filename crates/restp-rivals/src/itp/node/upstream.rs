@@ -11,7 +11,7 @@ use crate::itp::parameters::ItpParameters;
 use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
@@ -158,8 +158,10 @@ struct Root {
     turn: usize,
     attempt: u32,
     next_at: Time,
-    /// Those that refused in a row.
-    refusals: usize,
+    /// Those that have refused.
+    refused: BTreeSet<usize>,
+    /// Those that were asked again at once with what they wanted to be shown.
+    shown: BTreeSet<usize>,
 }
 
 /// The roots that are waited for.
@@ -198,7 +200,8 @@ impl Roots {
             turn: 0,
             attempt: 0,
             next_at: now,
-            refusals: 0,
+            refused: BTreeSet::new(),
+            shown: BTreeSet::new(),
         });
         match root.waiters.iter().position(|(known, _)| *known == path) {
             Some(known) => root.waiters[known].1 = pointer,
@@ -264,14 +267,18 @@ impl Roots {
         upstreams: usize,
     ) -> Option<Waiters> {
         let (wanted, root) = (self.waited_for.iter_mut()).find(|(_, root)| root.number == request)?;
-        root.next_at = now;
         if code == Refusal::Unproved {
-            root.turn = index;
+            // Once: one that asks for proofs for ever would keep the others from their turn.
+            if root.shown.insert(index) {
+                (root.turn, root.next_at) = (index, now);
+            }
             return Some(Vec::new());
         }
-        root.refusals += 1;
+        if root.refused.insert(index) {
+            root.next_at = now;
+        }
         let wanted = *wanted;
-        match root.refusals >= upstreams {
+        match root.refused.len() >= upstreams {
             true => self.end(&wanted),
             false => Some(Vec::new()),
         }
@@ -282,5 +289,58 @@ impl Roots {
         let root = self.waited_for.remove(wanted)?;
         self.shares.give_back(root.by);
         Some(root.waiters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::itp::trust::PublisherKey;
+
+    /// A root that one consumer waits for, and its number.
+    fn waiting() -> (Roots, u64) {
+        let (here, there) = (([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 1).into());
+        let path = PathAddress {
+            local: here,
+            remote: there,
+        };
+        let pointer = Pointer {
+            object: 1,
+            chunk: 0,
+            sequence: 0,
+        };
+        let wanted = Wanted {
+            root: [7; 32],
+            publisher: PublisherKey([8; 32]),
+        };
+        let mut roots = Roots::new();
+        assert!(roots.on_request(Time::ZERO, path, pointer, wanted, 5));
+        (roots, 5)
+    }
+
+    #[test]
+    fn a_root_is_nowhere_when_each_of_those_above_has_refused_it() {
+        let (mut roots, number) = waiting();
+        let mut refuses = |index| roots.on_refusal(Time::ZERO, index, number, Refusal::NoNexus, 2);
+        for _ in 0..5 {
+            assert_eq!(refuses(0), Some(Vec::new()), "one of them says it again");
+        }
+        assert_eq!(refuses(1).map(|waiters| waiters.len()), Some(1));
+    }
+
+    #[test]
+    fn one_that_always_wants_a_proof_does_not_keep_others_from_their_turn() {
+        let (mut roots, number) = waiting();
+        let mut asked = BTreeSet::new();
+        for at in 0..20 {
+            let now = Time::ZERO + WAIT * at;
+            while let Some((index, ..)) = roots.poll(now, 2) {
+                asked.insert(index);
+                if index == 0 {
+                    roots.on_refusal(now, 0, number, Refusal::Unproved, 2);
+                }
+            }
+        }
+        assert_eq!(asked.len(), 2);
     }
 }
