@@ -44,7 +44,7 @@ impl Node {
 
     /// What somebody who has proved where he is asks for leaves now, or when a disk has it.
     fn serve(&mut self, now: Time, path: PathAddress, header: &Header, what: Requested) {
-        if !self.outbox.has_room(Requester::Proved) {
+        if !self.outbox.has_room(proved(path)) {
             self.counters.dropped += 1; // before anything is read for it
             return;
         }
@@ -185,7 +185,8 @@ impl Node {
 
     /// An answer to somebody who has proved where he is. What does not leave takes nothing of what he may have.
     pub(super) fn push(&mut self, now: Time, answer: Datagram) {
-        if !self.outbox.has_room(Requester::Proved) {
+        let requester = proved(answer.path);
+        if !self.outbox.has_room(requester) {
             self.counters.dropped += 1;
             return;
         }
@@ -196,8 +197,13 @@ impl Node {
         }
         self.counters.answers += 1;
         self.counters.answered_bytes += answer.body.len() as u64;
-        self.outbox.push(answer, Requester::Proved);
+        self.outbox.push(answer, requester);
     }
+}
+
+/// Somebody who has proved that he is at the other end of `path`.
+fn proved(path: PathAddress) -> Requester {
+    Requester::Proved(guard::source_of(path.remote.ip()))
 }
 
 /// A refusal for who asked with this header.

@@ -27,24 +27,39 @@ impl Shares {
         self.taken
     }
 
+    /// May `source` have more?
+    pub fn admits(&self, source: IpAddr) -> bool {
+        let has = self.by_source.get(&source).copied().unwrap_or(0);
+        has < self.most.saturating_sub(self.taken)
+    }
+
     /// Takes one for `source`, if it may have one more.
     pub fn take(&mut self, source: IpAddr) -> bool {
-        let has = self.by_source.get(&source).copied().unwrap_or(0);
-        let admits = has < self.most.saturating_sub(self.taken);
+        let admits = self.admits(source);
         if admits {
-            self.taken += 1;
-            self.by_source.insert(source, has + 1);
+            self.take_all(source, 1);
         }
         admits
     }
 
+    /// Takes so `many` for `source`.
+    pub fn take_all(&mut self, source: IpAddr, many: usize) {
+        self.taken += many;
+        *self.by_source.entry(source).or_default() += many;
+    }
+
     /// `source` has one less.
     pub fn give_back(&mut self, source: IpAddr) {
+        self.give_all_back(source, 1);
+    }
+
+    /// `source` has so `many` less, of those that it took.
+    pub fn give_all_back(&mut self, source: IpAddr, many: usize) {
         let Some(has) = self.by_source.get_mut(&source) else {
             return;
         };
-        self.taken -= 1;
-        *has -= 1;
+        self.taken -= many;
+        *has -= many;
         if *has == 0 {
             self.by_source.remove(&source);
         }

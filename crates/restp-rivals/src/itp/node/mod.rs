@@ -126,7 +126,7 @@ impl Node {
             fetches: BTreeMap::new(),
             relay: None,
             waiting: Waiting::new(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(),
             has_answered: false,
             events: VecDeque::new(),
             opened: 0,

@@ -1,48 +1,71 @@
-//! Answers that wait to leave. What is beyond is lost, as in any queue.
+//! Answers that wait to leave. What is beyond is lost, as in any queue, and a source that asks for more than leaves does not have all of
+//! the room.
 
+use super::fair::Shares;
 use super::message::answer_bytes;
 use restp_base::machine::Datagram;
 use restp_base::slices::{Held, Slices};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
-/// So many, and so many bytes: large chunks fill the second before the first.
+/// So many, and so many bytes: large chunks fill the second before the first. Of one source half of them.
 const MOST: usize = 16_384;
-const MOST_BYTES: u64 = 32 << 20;
+const MOST_BYTES: usize = 32 << 20;
 /// So many larger buffers are kept by what waits: blocks of a file, of which none is longer than this, or what came in one receive.
 const MOST_BUFFERS: usize = 256;
 const BUFFER_BYTES: usize = 180_000;
 /// Of them cookies for who has shown nothing: a flood from forged addresses leaves room to who has.
 const MOST_UNPROVED: usize = MOST / 2;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
     /// Answers without their bodies, and these.
     waiting: VecDeque<(Datagram, Held, Requester)>,
     slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
-    bytes: u64,
+    /// Bytes, a small answer counting as many as leave room for so many of them.
+    bytes: Shares,
     unproved: usize,
 }
 
 /// Who an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Requester {
-    /// He has shown that he receives.
-    Proved,
+    /// He has shown that he receives there.
+    Proved(IpAddr),
     /// He has not.
     Unproved,
 }
 
+/// What an answer with so long a body takes.
+fn weight(body: usize) -> usize {
+    (answer_bytes(body) as usize).max(MOST_BYTES / MOST)
+}
+
 impl Outbox {
+    /// Nothing waits.
+    pub fn new() -> Self {
+        Outbox {
+            waiting: VecDeque::new(),
+            slices: Slices::default(),
+            bytes: Shares::new(MOST_BYTES),
+            unproved: 0,
+        }
+    }
+
     /// Is there room for an answer?
     pub fn has_room(&self, requester: Requester) -> bool {
-        let is_within_share = requester == Requester::Proved || self.unproved < MOST_UNPROVED;
-        is_within_share && self.waiting.len() < MOST && self.bytes < MOST_BYTES
+        match requester {
+            Requester::Proved(source) => self.bytes.admits(source),
+            Requester::Unproved => self.unproved < MOST_UNPROVED,
+        }
     }
 
     /// Takes an answer for which there is room.
     pub fn push(&mut self, mut answer: Datagram, requester: Requester) {
-        self.bytes += answer_bytes(answer.body.len());
-        self.unproved += usize::from(requester == Requester::Unproved);
+        match requester {
+            Requester::Proved(source) => self.bytes.take_all(source, weight(answer.body.len())),
+            Requester::Unproved => self.unproved += 1,
+        }
         let body = self.slices.hold(std::mem::take(&mut answer.body));
         self.waiting.push_back((answer, body, requester));
     }
@@ -51,8 +74,10 @@ impl Outbox {
     pub fn pop(&mut self) -> Option<Datagram> {
         let (mut first, body, requester) = self.waiting.pop_front()?;
         first.body = self.slices.release(body);
-        self.bytes -= answer_bytes(first.body.len());
-        self.unproved -= usize::from(requester == Requester::Unproved);
+        match requester {
+            Requester::Proved(source) => self.bytes.give_all_back(source, weight(first.body.len())),
+            Requester::Unproved => self.unproved -= 1,
+        }
         Some(first)
     }
 }
@@ -61,6 +86,10 @@ impl Outbox {
 mod tests {
     use super::*;
     use bytes::Bytes;
+
+    fn proved(source: u8) -> Requester {
+        Requester::Proved([10, 0, 0, source].into())
+    }
 
     fn answer(bytes: usize) -> Datagram {
         Datagram {
@@ -84,22 +113,34 @@ mod tests {
     #[test]
     fn neither_many_nor_large_answers_take_all_memory() {
         for bytes in [0, 1_384, 64_000] {
-            let mut outbox = Outbox::default();
-            let taken = taken(&mut outbox, bytes, Requester::Proved);
+            let mut outbox = Outbox::new();
+            let taken: usize = (0..40)
+                .map(|source| taken(&mut outbox, bytes, proved(source)))
+                .sum();
+            assert!(taken <= MOST && taken * bytes <= MOST_BYTES + bytes, "{bytes}");
             assert!(
-                taken <= MOST && taken * bytes <= (MOST_BYTES as usize) + bytes,
-                "{bytes}"
+                taken == MOST || taken * bytes > MOST_BYTES - 2 * bytes.max(2048),
+                "{bytes} {taken}"
             );
-            assert!(
-                taken == MOST || taken * bytes > (MOST_BYTES as usize) / 2,
-                "{bytes}"
-            );
-            assert!(
-                outbox.pop().is_some() && outbox.has_room(Requester::Proved),
-                "one has left"
-            );
+            assert!(!outbox.has_room(proved(0)));
             while outbox.pop().is_some() {}
-            assert_eq!(outbox.bytes, 0);
+            assert_eq!(outbox.bytes.taken(), 0);
+        }
+    }
+
+    /// Who asks for more than leaves had every place that became free.
+    #[test]
+    fn a_source_that_asks_for_too_much_leaves_room_to_others() {
+        let mut outbox = Outbox::new();
+        let greedy = taken(&mut outbox, 64_000, proved(1));
+        assert!(
+            outbox.has_room(proved(2)) && !outbox.has_room(proved(1)),
+            "{greedy}"
+        );
+        for _ in 0..1_000 {
+            outbox.pop();
+            taken(&mut outbox, 64_000, proved(1));
+            assert!(outbox.has_room(proved(2)));
         }
     }
 
@@ -107,13 +148,13 @@ mod tests {
     fn many_small_answers_keep_so_many_blocks_and_no_more() {
         let block = || Bytes::from(vec![7; BUFFER_BYTES]).slice(..100);
         let bodies: Vec<_> = (0..2 * MOST_BUFFERS).map(|_| block()).collect();
-        let mut outbox = Outbox::default();
+        let mut outbox = Outbox::new();
         for body in &bodies {
             let answer = Datagram {
                 body: body.clone(),
                 ..Datagram::empty()
             };
-            outbox.push(answer, Requester::Proved);
+            outbox.push(answer, proved(1));
         }
         let left = std::iter::from_fn(|| outbox.pop()).map(|answer| answer.body);
         let kept = left.zip(&bodies).filter(|(left, body)| {
@@ -125,23 +166,14 @@ mod tests {
 
     #[test]
     fn who_has_shown_nothing_leaves_room_to_who_has() {
-        let mut outbox = Outbox::default();
-        assert_eq!(taken(&mut outbox, 8, Requester::Unproved), MOST / 2);
-        assert_eq!(taken(&mut outbox, 8, Requester::Proved), MOST / 2);
-        assert!(outbox.pop().is_some());
-        assert!(outbox.has_room(Requester::Unproved) && outbox.has_room(Requester::Proved));
+        let mut outbox = Outbox::new();
+        assert_eq!(taken(&mut outbox, 8, Requester::Unproved), MOST_UNPROVED);
+        assert!(!outbox.has_room(Requester::Unproved) && outbox.has_room(proved(1)));
+        let his = taken(&mut outbox, 8, proved(1));
+        assert_eq!(his, MOST / 2);
+        assert!(outbox.pop().is_some() && outbox.has_room(Requester::Unproved));
+        assert!(!outbox.has_room(proved(1)), "those were not his");
         while outbox.pop().is_some() {}
-        assert_eq!(
-            taken(&mut outbox, 8, Requester::Proved),
-            MOST,
-            "those are not his"
-        );
-        assert!(!outbox.has_room(Requester::Unproved));
-        (0..MOST).for_each(|_| assert!(outbox.pop().is_some()));
-        assert_eq!(
-            taken(&mut outbox, 8, Requester::Unproved),
-            MOST / 2,
-            "all have left"
-        );
+        assert_eq!((taken(&mut outbox, 8, proved(1)), outbox.unproved), (his, 0));
     }
 }
