@@ -49,6 +49,9 @@ impl Peers {
             let goes_on = visitor.beside.is_some_and(|name| self.has(peer, &name));
             if proved {
                 self.assign(remote, peer, claim);
+            } else {
+                // Somebody may have said before that he is that peer there, and used up what it may be sent.
+                self.credit(peer, remote, visitor.length);
             }
             let at_once = visitor.authentic && (idle || goes_on);
             return Visit {

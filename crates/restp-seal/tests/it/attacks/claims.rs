@@ -50,6 +50,27 @@ fn a_request_that_was_ahead_of_a_client_is_not_heard_again_when_that_has_come() 
     }
 }
 
+/// What he is answered must not be all that the address may be sent.
+#[test]
+fn requests_in_the_name_of_a_client_leave_room_for_the_answer_to_it() {
+    for count in [1, 2, 10] {
+        let mut pair = Pair::of("3wh-arq", &[], seal(1), seal(2));
+        pair.know();
+        for seed in 0..count {
+            let mut word = in_the_name_of(secret(1).public(), &first_word("3wh-arq", 0));
+            word[1] ^= seed;
+            pair.inject(1, path(1), &word);
+        }
+        let before = pair.log.len();
+        let (_, connected) = pair.dial(ms(100));
+        assert!(
+            connected,
+            "{count}: {:?}",
+            &pair.log[before..].iter().map(Seen::kind).collect::<Vec<_>>()
+        );
+    }
+}
+
 /// What the impostor says first who has the cookie of an address, and asks from the port that its client takes.
 fn word_with(cookie: KeptCookie) -> Vec<u8> {
     let mut host = Sealed::new(Endpoint::new(config("opt-arq", &[])), seal(IMPOSTOR));

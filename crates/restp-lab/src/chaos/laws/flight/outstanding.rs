@@ -219,7 +219,15 @@ impl Outstanding {
         let (sum, largest) = of_late.fold((0, 0), |(sum, largest): (u64, u64), segment| {
             (sum + segment.bytes, largest.max(segment.bytes))
         });
-        sum.saturating_sub(self.departed * largest)
+        // The third duplicate condemns the first segment, which shows where it leaves again and only there.
+        let condemns = self.conclusions.forgets && self.duplicates >= DUPLICATES;
+        let first = self
+            .segments
+            .values()
+            .next()
+            .filter(|first| condemns && first.order > after);
+        let condemned = first.map_or(0, |first| first.bytes);
+        sum.saturating_sub(self.departed * largest + condemned)
     }
 
     /// A packet of the peer arrives.
