@@ -1,6 +1,7 @@
 //! The probe state (ResTP §3.6, §4.4.3, OP-51): losses are taken for an outage. From the first timeout on nothing
 //! new is sent; the last data packet leaves once per timeout, which is not doubled, until anything is answered. The
-//! window is kept, so transmission resumes at the rate it had.
+//! window is kept, so transmission resumes at the rate it had. Where one outage after another ends with nothing new to say, the
+//! timer may be shorter than the round trip, and is doubled until there is progress.
 //!
 //! Perhaps the timer ran out too early, and nothing is lost. The order of what is acknowledged tells (as in RFC 5682
 //! §2.1): an answer to what left before the probes is followed by one more probe. If what left before goes on being

@@ -139,6 +139,10 @@ impl RtoTimer {
         self.backoff = 0;
         self.expiries = 0;
     }
+    /// It may be shorter than the round trip, which what left again does not measure: it is doubled until there is progress (5.5, 5.7).
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(30);
+    }
     /// When the timer runs out.
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
@@ -160,7 +164,7 @@ impl RtoTimer {
             return false;
         }
         if back_off {
-            self.backoff = (self.backoff + 1).min(30);
+            self.back_off();
         }
         self.restart(now, rtt);
         true

@@ -168,7 +168,12 @@ impl Sender {
         let silence = self.silence(now, feedback);
         self.on_progress(now, feedback);
         match silence {
-            Some(Silence::Outage) => self.resume(now),
+            Some(Silence::Outage) => {
+                if self.lane.outage.ends_in_vain_again(feedback.is_progress()) {
+                    self.lane.rto.back_off();
+                }
+                self.resume(now);
+            }
             Some(Silence::Spurious) => {
                 if let Some(cutting) = &mut self.lane.cutting {
                     cutting.on_late_answer();

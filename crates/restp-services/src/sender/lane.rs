@@ -180,6 +180,7 @@ impl Lane {
         }
         if feedback.is_progress() {
             self.rto.on_progress();
+            self.outage.on_progress();
         }
         if drained {
             self.rto.stop();

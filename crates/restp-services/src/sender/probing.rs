@@ -20,6 +20,8 @@ pub(super) struct Outage {
     pub(super) state: ProbeState,
     /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
     asked: (u64, u32),
+    /// The last one ended with an answer that had nothing new to say, and there has been no progress since.
+    ended_in_vain: bool,
 }
 
 impl Outage {
@@ -37,6 +39,15 @@ impl Outage {
         let explains = cumulative == *probed && *count > 0;
         *count -= u32::from(explains);
         explains
+    }
+    /// An answer ends it. True when that has nothing new to say, as that to the one before, and nothing came in between: perhaps
+    /// the timer is shorter than the round trip, and what answers has waited behind questions.
+    pub(super) fn ends_in_vain_again(&mut self, is_progress: bool) -> bool {
+        std::mem::replace(&mut self.ended_in_vain, !is_progress) && !is_progress
+    }
+    /// There is progress.
+    pub(super) fn on_progress(&mut self) {
+        self.ended_in_vain = false;
     }
     /// Probes that were out are lost with the rest.
     pub(super) fn forget_probes(&mut self) {

@@ -41,6 +41,27 @@ fn the_last_segment_asks_once_per_timeout_and_nothing_else_leaves() {
     );
 }
 
+/// A queue of its own questions answered each of them late, and the segment that was missing found it full for ever.
+#[test]
+fn the_timer_is_doubled_where_outage_after_outage_ends_with_nothing_new() {
+    let mut story = silent();
+    story.send();
+    let mut now = 400;
+    for timer in [300, 600, 1200] {
+        story.at(now).ack(1).send();
+        assert!(!story.sender.is_in_outage());
+        assert_eq!(story.retransmission_at(), Some(at(now + timer)));
+        story.expire();
+        assert!(story.sender.is_in_outage());
+        story.send();
+        now += timer + 150;
+    }
+    story.at(now).ack(2).send();
+    story.at(now + 10).ack(3).send();
+    assert!(!story.sender.is_in_outage());
+    assert_eq!(story.retransmission_at(), Some(at(now + 10 + 300)), "progress");
+}
+
 #[test]
 fn an_answer_with_nothing_new_ends_it_and_all_leaves_again_under_the_window_as_it_was() {
     let mut story = silent();
