@@ -252,8 +252,8 @@ impl Carriers {
         let _ = stream.send(request.encode().into()).await;
         let mut inlet = Inlet::new(&stream);
         // An outage that the connection bears is no reason to give the request up.
-        let patience = std::time::Duration::from_nanos(self.user_timeout.as_nanos());
-        let Ok(answer) = timeout(ANSWER.max(patience), Answer::read(&mut inlet)).await else {
+        let user_timeout = std::time::Duration::from_nanos(self.user_timeout.as_nanos());
+        let Ok(answer) = timeout(ANSWER.max(user_timeout), Answer::read(&mut inlet)).await else {
             return Err(OpenError::Unreached("the server does not answer".to_owned()));
         };
         let rest = inlet.into_rest();
