@@ -168,6 +168,39 @@ fn a_tunnel_stands_while_its_server_starts_again_and_ends_with_its_device() {
     says(&tunnel.end(), 1, &[&device, "has vanished", "start again"]);
 }
 
+/// The first network is free when it comes back, and its device has an address of the second.
+#[test]
+fn a_tunnel_that_comes_back_has_the_network_that_it_had() {
+    let allow = ["tunnel:10.9.0.1/30", "tunnel:10.9.1.1/30"];
+    let Some(mut net) = Net::new("own", &allow) else {
+        return;
+    };
+    let key = |name: &str| net.folder.path().join(name).to_str().unwrap().to_owned();
+    let keys = [key("first"), key("second")];
+    for key in &keys {
+        assert_eq!(restp(&["keygen", key]).code, Some(0));
+    }
+    let [mut first, mut second] =
+        [&keys[0], &keys[1]].map(|key| net.tunnel(&["--key", key, "--timeout", "1 h"]));
+    let peers = [first.json()["peer"].clone(), second.json()["peer"].clone()];
+    let [his, its] = peers.map(|peer| peer.as_str().unwrap().split('/').next().unwrap().to_owned());
+    assert_ne!(his, its);
+    let (gone, stays, address) = if his == "10.9.0.1" {
+        (first, second, its)
+    } else {
+        (second, first, his)
+    };
+    gone.signal(Signal::SIGTERM);
+    assert_eq!(gone.end().code, Some(0));
+    wait_until("an echo comes back", || net.reaches(&address, "56"));
+    net.serve(&allow);
+    wait_until("an echo comes back from the next server", || {
+        net.reaches(&address, "56")
+    });
+    stays.signal(Signal::SIGTERM);
+    assert_eq!(stays.end().code, Some(0));
+}
+
 /// Everything goes through the tunnel but its own packets; a link that dies is not missed.
 #[test]
 fn everything_may_go_through_a_tunnel_of_named_links() {
