@@ -18,8 +18,10 @@ pub enum WindowProbes {
 pub(super) struct Outage {
     /// The link is taken for down: only probes leave.
     pub(super) state: ProbeState,
-    /// The peer's pointer once it has the segment probed last, and how many probes asked with that one.
-    asked: (u64, u32),
+    /// The peer's pointer once it has the segment probed last.
+    probed: u64,
+    /// How many probes asked with that one.
+    asked: u32,
     /// The last one ended with an answer that had nothing new to say, and there has been no progress since.
     ended_in_vain: bool,
 }
@@ -27,17 +29,13 @@ pub(super) struct Outage {
 impl Outage {
     /// The segment below `next` leaves to ask whether the link is back.
     pub(super) fn on_probe(&mut self, next: u64) {
-        let before = match self.asked {
-            (probed, count) if probed == next => count,
-            _ => 0,
-        };
-        self.asked = (next, before + 1);
+        let before = if self.probed == next { self.asked } else { 0 };
+        (self.probed, self.asked) = (next, before + 1);
     }
     /// Each probe is acknowledged, too: a duplicate of the pointer `cumulative` may be no more than that.
     pub(super) fn explains_duplicate(&mut self, cumulative: u64) -> bool {
-        let (probed, count) = &mut self.asked;
-        let explains = cumulative == *probed && *count > 0;
-        *count -= u32::from(explains);
+        let explains = cumulative == self.probed && self.asked > 0;
+        self.asked -= u32::from(explains);
         explains
     }
     /// An answer ends it. True when that has nothing new to say, as that to the one before, and nothing came in between: perhaps
@@ -51,7 +49,7 @@ impl Outage {
     }
     /// Probes that were out are lost with the rest.
     pub(super) fn forget_probes(&mut self) {
-        self.asked.1 = 0;
+        self.asked = 0;
     }
 }
 
