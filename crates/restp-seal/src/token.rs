@@ -77,18 +77,19 @@ impl TokenIssuer {
         }
     }
 
-    /// A token for `client` at `address`; `since` as in [`TicketIssuer::issue`].
+    /// A token for `client`, which proves no address; `since` as in [`TicketIssuer::issue`]. The same answer goes wherever its request
+    /// comes from: a copy may be ahead, from an address that is not the client's, and who has left an address must not be able to
+    /// renew its proof.
     pub(crate) fn issue(
         &mut self,
         now: Time,
-        address: SocketAddr,
         client: PublicKey,
         since: Option<Period>,
         entropy: &mut Entropy,
     ) -> Token {
         Token {
             epoch: self.epoch,
-            address: self.address_token(now, address),
+            address: AddressToken::default(),
             resumption: self.tickets.issue(now, client, since, entropy),
         }
     }
@@ -200,10 +201,12 @@ mod tests {
         let mut issuer = TokenIssuer::new(&mut entropy);
         let at = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
         let client = PublicKey([7; 32]);
-        let token = issuer.issue(Time::ZERO, at(1, 5), client, None, &mut entropy);
-        assert!(issuer.proves(Time::ZERO, at(1, 5), &token.address));
-        assert!(!issuer.proves(Time::ZERO, at(2, 5), &token.address));
-        assert!(!issuer.proves(Time::ZERO, at(1, 6), &token.address));
+        let token = issuer.issue(Time::ZERO, client, None, &mut entropy);
+        assert!(!issuer.proves(Time::ZERO, at(1, 5), &token.address));
+        let proof = issuer.address_token(Time::ZERO, at(1, 5));
+        assert!(issuer.proves(Time::ZERO, at(1, 5), &proof));
+        assert!(!issuer.proves(Time::ZERO, at(2, 5), &proof));
+        assert!(!issuer.proves(Time::ZERO, at(1, 6), &proof));
         assert!(!issuer.proves(Time::ZERO, at(1, 5), &[0; 16]));
         for n in 0..REMEMBERED {
             assert!(
@@ -216,7 +219,7 @@ mod tests {
                 "{n}"
             );
         }
-        let next = issuer.issue(Time::ZERO, at(1, 5), client, None, &mut entropy);
+        let next = issuer.issue(Time::ZERO, client, None, &mut entropy);
         assert_ne!(next.epoch, token.epoch);
         assert!(issuer.flights.len() < REMEMBERED);
     }

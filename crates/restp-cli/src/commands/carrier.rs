@@ -57,7 +57,8 @@ struct Attempts {
     failed: Option<(u64, String)>,
 }
 
-/// A server that is asked for a target says within 35 s that there is no way to it.
+/// A server that is asked for a target says within 35 s that there is no way to it; later, where the connection bears an outage. So who
+/// asks has so long, or his `--timeout`.
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(45);
 
 /// Why there is no carrier.
@@ -251,7 +252,6 @@ impl Carriers {
         // Without it there is no answer either.
         let _ = stream.send(request.encode().into()).await;
         let mut inlet = Inlet::new(&stream);
-        // An outage that the connection bears is no reason to give the request up.
         let user_timeout = std::time::Duration::from_nanos(self.user_timeout.as_nanos());
         let Ok(answer) = timeout(ANSWER.max(user_timeout), Answer::read(&mut inlet)).await else {
             return Err(OpenError::Unreached("the server does not answer".to_owned()));

@@ -5,7 +5,7 @@
 use super::disk::read_at_once;
 use super::pack::{self, LINE_BYTES, MOST_CHUNK, MOST_PACK, Pack, Place, key_of};
 use bytes::Bytes;
-use restp_rivals::itp::manifest::{Digest, digest, is_named, names_of};
+use restp_rivals::itp::manifest::{Digest, digest, names_of};
 use restp_rivals::itp::node::Wanted;
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -389,8 +389,12 @@ impl DiskStore {
         let is_good = match &found {
             // Whoever asks may have made up a digest whose beginning is that of another chunk: that one is not damaged.
             Some(found) if in_doubt || !place.is_known => {
-                let is_named = is_named(found, name);
-                if !is_named && names_of(found).any(|own| key_of(&own) == key) {
+                let mut is_another = false;
+                let is_named = names_of(found).any(|own| {
+                    is_another |= key_of(&own) == key;
+                    own == *name
+                });
+                if is_another && !is_named {
                     return Poll::Ready(None);
                 }
                 is_named

@@ -51,6 +51,33 @@ pub fn find(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
     }
 }
 
+/// The part with this name, or a new one, and a lock on it. None: it was removed meanwhile.
+fn open(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
+    let opened = match find(folder, name)? {
+        Some(_) => fs::openat(folder, name, OFlags::RDWR | FLAGS, Mode::empty()),
+        None => {
+            // Whatever has the name is no part.
+            let _ = fs::unlinkat(folder, name, AtFlags::empty());
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FLAGS;
+            fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)
+        }
+    };
+    let file = match opened {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    if fs::fstat(&file)?.st_nlink == 0 {
+        return Ok(None);
+    }
+    // It may have been changed between the two looks.
+    if !is_own(&file) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(Some(file))
+}
+
 /// A regular file of this user, which has no second name that would be written to as well.
 fn is_own(file: &File) -> bool {
     let own = nix::unistd::geteuid().as_raw();
@@ -73,24 +100,11 @@ impl Part {
     /// # Errors
     /// When it cannot be opened, or another process writes it.
     pub fn open(folder: Arc<OwnedFd>, name: String) -> io::Result<Self> {
-        let file = match find(&folder, &name)? {
-            Some(_) => fs::openat(&folder, &name, OFlags::RDWR | FLAGS, Mode::empty()),
-            None => {
-                // Whatever has the name is no part.
-                let _ = fs::unlinkat(&folder, &name, AtFlags::empty());
-                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FLAGS;
-                fs::openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR)
-            }
+        // Who cleans may remove it between two looks: the next finds none.
+        let file = match open(&folder, &name)? {
+            Some(file) => file,
+            None => open(&folder, &name)?.ok_or(io::ErrorKind::NotFound)?,
         };
-        let file = File::from(file?);
-        // It may have been changed between the two looks.
-        if !is_own(&file) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        if fs::fstat(&file)?.st_nlink == 0 {
-            return Part::open(folder, name); // who cleans had it in between
-        }
         Ok(Part {
             folder,
             name,

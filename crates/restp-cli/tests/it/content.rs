@@ -438,6 +438,27 @@ fn a_full_disk_is_said_and_the_same_command_goes_on() {
     assert!(fs::read(place.join("a")).unwrap() == content(4 << 20));
 }
 
+/// All of it was fetched, and removed.
+#[test]
+fn what_cannot_get_its_name_is_kept_and_the_same_command_places_it() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = content(1_000_003);
+    let publisher = Publisher::start(&[&write(here.path(), "disk.img", &data)]);
+    let in_the_way = there.path().join("disk.img");
+    fs::create_dir(&in_the_way).unwrap();
+    says(&fetch(&publisher.ticket, there.path(), &["--overwrite"]), 1, &[]);
+    fs::remove_dir(&in_the_way).unwrap();
+    let again = fetch(&publisher.ticket, there.path(), &["--overwrite"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    // The list behind the file was cut off before it should get its name.
+    assert!(
+        again.json()["fetched_bytes"].as_u64().unwrap() < 2_000,
+        "{again:?}"
+    );
+    assert_eq!(names(there.path()), ["disk.img"]);
+    assert!(fs::read(&in_the_way).unwrap() == data);
+}
+
 /// Folders are copied out of what was fetched. What stops in the midst of that goes on without a source.
 #[test]
 fn a_disk_that_is_full_when_files_get_their_names_costs_nothing_that_has_come() {

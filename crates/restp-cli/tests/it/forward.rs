@@ -47,6 +47,18 @@ fn many_connections_carry_every_byte_both_ways() {
     all.into_iter().for_each(|one| one.join().unwrap());
 }
 
+/// It has nothing to say, which it says at once, before there is a way to the target.
+#[test]
+fn who_only_listens_is_served() {
+    let target = target(|stream| assert!(exchange(stream, b"welcome".to_vec()).is_empty()));
+    let server = serve(&[&tcp(target)], &[]);
+    let forward = forward(&server.ticket, &["-L", &rule("0", target)]);
+    for _ in 0..5 {
+        let stream = TcpStream::connect(forward.listens[0]).unwrap();
+        assert_eq!(exchange(stream, Vec::new()), b"welcome");
+    }
+}
+
 /// A relay to `to`, and the names of the sealed sessions that were asked for through it.
 fn watched(to: &str) -> (SocketAddr, Arc<Mutex<BTreeSet<Vec<u8>>>>) {
     let (outside, inside) = (

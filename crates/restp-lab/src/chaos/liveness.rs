@@ -1,6 +1,7 @@
 //! How long a run may take once everything is whole, and how soon a connection may rightly be given up. Both follow
 //! from the numbers of the compositions, the network and the traffic, never from what a machine says.
 
+use super::changes::Wish;
 use super::faults::Fault;
 use super::paths::at;
 use super::{Case, Side, network};
@@ -67,8 +68,11 @@ pub fn may_give_up(case: &Case, side: Side, composition: &Composition) -> bool {
     let hold = frame
         .and_then(|(_, value, _)| units::duration(&value).ok())
         .unwrap_or_default();
-    let handles_otherwise = case.changes.iter().any(|change| change.set.contains_key("loss"));
-    shortest_silence(composition, handles_otherwise) <= silence + composition.rto.floor * 2 + hold * 2
+    let counts = |change: &Wish| {
+        change.side == side && change.set.get("loss").is_some_and(|cause| cause == "congestion")
+    };
+    let counts = case.changes.iter().any(counts);
+    shortest_silence(composition, counts) <= silence + composition.rto.floor * 2 + hold * 2
 }
 
 /// The shortest silence after which this end may rightly give its peer up: any of its time limits, or all attempts,

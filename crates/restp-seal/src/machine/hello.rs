@@ -10,7 +10,7 @@ use crate::packet::{self, ConnectionId, Grant, Hello, Request as Payload};
 use crate::peers::{Asking, FirstFlight, FlightHash, Session, Unfinished, Visit, Visitor, datagram};
 use crate::resumption::Period;
 use crate::schedule::Suite;
-use crate::token::{AddressToken, EPOCH_BYTES};
+use crate::token::EPOCH_BYTES;
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Machine, PathAddress};
@@ -204,7 +204,7 @@ impl<M: Machine> Sealed<M> {
         if !welcome && arrival.proved {
             self.failures.note(path.remote.ip());
         }
-        let grant = self.grant(now, arrival, &asking, (welcome, at_once));
+        let grant = self.grant(now, path, hello, &asking, (welcome, at_once));
         let mut answer = packet::answer_header(&hello.from);
         let written = asking.handshake.write(&grant.emit(), &mut answer);
         let Some(split) = written.and_then(|()| asking.handshake.split()) else {
@@ -256,11 +256,11 @@ impl<M: Machine> Sealed<M> {
     fn grant(
         &mut self,
         now: Time,
-        arrival: &Arrival<'_>,
+        path: PathAddress,
+        hello: &Hello<'_>,
         asking: &Request,
         (welcome, at_once): (bool, bool),
     ) -> Grant {
-        let Arrival { path, hello, .. } = *arrival;
         let whose = (asking.key, path.remote.ip());
         let heard = at_once || asking.asked.instead_of.is_some();
         let early = welcome && self.accepts_early(&asking.asked, hello, whose) && heard;
@@ -270,11 +270,7 @@ impl<M: Machine> Sealed<M> {
         } else {
             Suite::ChaCha20Poly1305
         };
-        let (address, entropy) = (path.remote, &mut self.entropy);
-        let mut token = (self.issuer).issue(now, address, asking.key, asking.since, entropy);
-        // No proof of an address: the same answer goes wherever the request comes from. A copy of it may be ahead, from an address
-        // that is not the client's, and a client that has left an address must not be able to renew its proof.
-        token.address = AddressToken::default();
+        let token = (self.issuer).issue(now, asking.key, asking.since, &mut self.entropy);
         Grant {
             welcome,
             early,

@@ -171,9 +171,13 @@ impl<M: Machine> Sealed<M> {
         self.hosts.keep_token(key, token);
     }
 
-    /// A token such as a session of `client` at `address` gets, for hosts that hand them out by other means.
+    /// A token such as a session of `client` gets, and with it what Retry would prove `address` with, for hosts that hand them out by
+    /// other means.
     pub fn token_for(&mut self, now: Time, address: SocketAddr, client: PublicKey) -> Token {
-        self.issuer.issue(now, address, client, None, &mut self.entropy)
+        Token {
+            address: self.issuer.address_token(now, address),
+            ..self.issuer.issue(now, client, None, &mut self.entropy)
+        }
     }
 
     /// Handshakes that peers began and did not finish.

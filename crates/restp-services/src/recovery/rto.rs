@@ -139,9 +139,13 @@ impl RtoTimer {
         self.backoff = 0;
         self.expiries = 0;
     }
-    /// It may be shorter than the round trip, which what left again does not measure: it is doubled until there is progress (5.5, 5.7).
+    /// It may be shorter than the round trip, which what left again does not measure: it is doubled until there is progress (5.5).
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(30);
+    }
+    /// Is it doubled?
+    pub fn is_backed_off(&self) -> bool {
+        self.backoff > 0
     }
     /// When the timer runs out.
     pub fn deadline(&self) -> Option<Time> {

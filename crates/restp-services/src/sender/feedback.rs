@@ -169,7 +169,9 @@ impl Sender {
         self.on_progress(now, feedback);
         match silence {
             Some(Silence::Outage) => {
-                if self.lane.outage.ends_in_vain_again(feedback.is_progress()) {
+                // Data of the peer answers nothing: it comes while only the way there is down.
+                let in_vain = peer.is_bare_repeat && !feedback.is_progress();
+                if self.lane.outage.ends_in_vain_again(in_vain) {
                     self.lane.rto.back_off();
                 }
                 self.resume(now);

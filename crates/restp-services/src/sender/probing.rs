@@ -38,12 +38,12 @@ impl Outage {
         self.asked -= u32::from(explains);
         explains
     }
-    /// An answer ends it. True when that has nothing new to say, as that to the one before, and nothing came in between: perhaps
-    /// the timer is shorter than the round trip, and what answers has waited behind questions.
-    pub(super) fn ends_in_vain_again(&mut self, is_progress: bool) -> bool {
-        std::mem::replace(&mut self.ended_in_vain, !is_progress) && !is_progress
+    /// An answer ends it, which is `in_vain` where it has nothing new to say. True when so was that to the one before, and nothing came
+    /// in between: perhaps the timer is shorter than the round trip, and what answers has waited behind questions.
+    pub(super) fn ends_in_vain_again(&mut self, in_vain: bool) -> bool {
+        std::mem::replace(&mut self.ended_in_vain, in_vain) && in_vain
     }
-    /// There is progress.
+    /// Something new was acknowledged.
     pub(super) fn on_progress(&mut self) {
         self.ended_in_vain = false;
     }

@@ -235,8 +235,11 @@ impl Sender {
                 return self.lane.rto.stop();
             }
             self.lane.outage.state.on_link_up(now);
+            self.lane.rto.on_progress();
             self.lane.rto.restart(now, &self.lane.rtt);
-        } else if self.lane.rto.expiries() > 0 && self.parameters.retransmits {
+        } else if (self.lane.rto.expiries() > 0 || self.lane.rto.is_backed_off())
+            && self.parameters.retransmits
+        {
             self.lane.rto.on_progress();
             self.lane.rto.restart(now, &self.lane.rtt);
             self.board.mark_all_lost();

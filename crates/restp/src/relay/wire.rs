@@ -2,9 +2,13 @@
 //! high bit is set, and from PDUs, whose high four bits are zero. No answer is longer than what it answers.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 /// The first byte of every message but for its low four bits.
 const MARK: u8 = 0x40;
+
+/// The first bytes of messages (docs/protocol/first-bytes.md).
+pub const FIRST_BYTES: RangeInclusive<u8> = MARK..=MARK | 0x0F;
 
 /// Names a registration; chosen at random by the host, told to nobody but the relay.
 pub type RegistrationId = [u8; 16];
@@ -94,7 +98,7 @@ pub enum Message {
 
 /// Is this a message of a relay, or for one?
 pub fn is_message(first: u8) -> bool {
-    first & 0xF0 == MARK
+    FIRST_BYTES.contains(&first)
 }
 
 impl Message {

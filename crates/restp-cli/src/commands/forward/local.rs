@@ -9,6 +9,7 @@ use crate::output::note;
 use crate::pipe::{self, Operation, Place};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 
 /// A listener, and where it leads.
@@ -100,7 +101,7 @@ async fn forward(client: &Client, operation: Operation, stream: TcpStream, name:
 /// Waits until `stream` breaks: others may have its room then. One that has said all it has to say may still listen.
 async fn broken(stream: &TcpStream) {
     if stream.peek(&mut [0]).await.is_ok() {
-        std::future::pending().await
+        let _ = stream.ready(Interest::ERROR).await;
     }
 }
 

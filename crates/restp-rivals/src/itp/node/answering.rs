@@ -1,6 +1,6 @@
 //! What others ask of a node is answered at once, or when a disk has it (`docs/protocol/itp.md`).
 
-use super::guard;
+use super::guard::{self, Proof};
 use super::message;
 use super::outbox::Requester;
 use super::upstream::Question;
@@ -160,7 +160,7 @@ impl Node {
         }
     }
 
-    /// Does somebody receive where this comes from? If that is not known, a cookie goes there, which is shorter than what came.
+    /// Does somebody receive where this comes from? If that is not known now, a cookie goes there, which is shorter than what came.
     fn is_proved(
         &mut self,
         now: Time,
@@ -168,18 +168,20 @@ impl Node {
         header: &Header,
         cookie: Option<&guard::Cookie>,
     ) -> bool {
-        if self.guard.is_proved(now, path.remote, cookie) {
-            return true;
-        }
+        let requester = match self.guard.proof(now, path.remote, cookie) {
+            Proof::Present => return true,
+            Proof::Past => proved(path),
+            Proof::None => Requester::Unproved,
+        };
         self.counters.unproved += 1;
-        if !self.outbox.has_room(Requester::Unproved) {
+        if !self.outbox.has_room(requester) {
             self.counters.dropped += 1;
             return false;
         }
         let cookie = Bytes::copy_from_slice(&self.guard.cookie(now, path.remote));
         let refusal = message::refusal(header.pointer, header.flags & flags::MANIFEST, Refusal::Unproved);
         self.outbox
-            .push(message::datagram(path, &refusal, cookie), Requester::Unproved);
+            .push(message::datagram(path, &refusal, cookie), requester);
         false
     }
 

@@ -16,8 +16,8 @@ pub const COOKIE_BYTES: usize = 8;
 /// A cookie.
 pub type Cookie = [u8; COOKIE_BYTES];
 
-/// A cookie is good for this long at least and twice that at most: after it its owner is asked once more, which costs a round trip of
-/// what is open and nothing else.
+/// A cookie is good until this is over. Then its owner is given another, which costs a round trip of what is open and nothing else; who
+/// shows the one before has his place among those who have shown something.
 const EPOCH: Duration = Duration::from_secs(60);
 /// Sources whose rates are watched at once. Beyond that the one that has taken least lately is forgotten, which lets it take more.
 const MOST_SOURCES: usize = 4096;
@@ -31,6 +31,17 @@ pub(super) struct Guard {
     key: [u8; 16],
     per_source: Option<Rate>,
     sources: BTreeMap<IpAddr, Bucket>,
+}
+
+/// What a cookie proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Its owner receives there.
+    Present,
+    /// He did a moment ago.
+    Past,
+    /// Nothing.
+    None,
 }
 
 /// What a source may take now.
@@ -55,16 +66,17 @@ impl Guard {
         self.of_epoch(now.as_nanos() / EPOCH.as_nanos(), remote)
     }
 
-    /// Is `shown` one that was sent to `remote` not long ago?
-    pub fn is_proved(&self, now: Time, remote: SocketAddr, shown: Option<&Cookie>) -> bool {
+    /// What `shown` proves of who receives at `remote`.
+    pub fn proof(&self, now: Time, remote: SocketAddr, shown: Option<&Cookie>) -> Proof {
         let epoch = now.as_nanos() / EPOCH.as_nanos();
-        let epochs = [Some(epoch), epoch.checked_sub(1)];
-        shown.is_some_and(|shown| {
-            epochs
-                .into_iter()
-                .flatten()
-                .any(|epoch| self.of_epoch(epoch, remote) == *shown)
-        })
+        let is_of = |epoch| shown == Some(&self.of_epoch(epoch, remote));
+        if is_of(epoch) {
+            Proof::Present
+        } else if epoch.checked_sub(1).is_some_and(is_of) {
+            Proof::Past
+        } else {
+            Proof::None
+        }
     }
 
     fn of_epoch(&self, epoch: u64, remote: SocketAddr) -> Cookie {
@@ -140,13 +152,15 @@ mod tests {
         let guard = Guard::new([1; 16], None);
         let (now, there) = (Time::ZERO + EPOCH * 3, at("192.0.2.1:9"));
         let cookie = guard.cookie(now, there);
-        assert!(guard.is_proved(now, there, Some(&cookie)));
-        assert!(guard.is_proved(now + EPOCH, there, Some(&cookie)));
-        assert!(!guard.is_proved(now + EPOCH * 2, there, Some(&cookie)));
-        assert!(!guard.is_proved(now, at("192.0.2.1:10"), Some(&cookie)));
-        assert!(!guard.is_proved(now, at("192.0.2.2:9"), Some(&cookie)));
-        assert!(!guard.is_proved(now, there, None));
-        assert!(!Guard::new([2; 16], None).is_proved(now, there, Some(&cookie)));
+        let proof = |later, remote| guard.proof(now + later, remote, Some(&cookie));
+        assert_eq!(proof(Duration::ZERO, there), Proof::Present);
+        assert_eq!(proof(EPOCH, there), Proof::Past);
+        assert_eq!(proof(EPOCH * 2, there), Proof::None);
+        assert_eq!(proof(Duration::ZERO, at("192.0.2.1:10")), Proof::None);
+        assert_eq!(proof(Duration::ZERO, at("192.0.2.2:9")), Proof::None);
+        assert_eq!(guard.proof(now, there, None), Proof::None);
+        let other = Guard::new([2; 16], None);
+        assert_eq!(other.proof(now, there, Some(&cookie)), Proof::None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Answers that wait to leave. What is beyond is lost, as in any queue, and a source that asks for more than leaves does not have all of
-//! the room.
+//! Answers that wait to leave. What is beyond is lost, as in any queue. They leave in the order in which they came, but a source that
+//! asks for more than leaves has no more than half of the room, so that there is room for others.
 
 use super::fair::Shares;
 use super::message::answer_bytes;
@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 32 << 20;
 /// So many larger buffers are kept by what waits: blocks of a file, of which none is longer than this, or what came in one receive.
 const MOST_BUFFERS: usize = 256;
 const BUFFER_BYTES: usize = 180_000;
-/// Of them cookies for who has shown nothing: a flood from forged addresses leaves room to who has.
+/// Cookies for who has shown nothing: a flood from forged addresses takes no room of who has.
 const MOST_UNPROVED: usize = MOST / 2;
 
 #[derive(Debug)]

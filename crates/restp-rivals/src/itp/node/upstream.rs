@@ -21,6 +21,8 @@ const MOST_WAITERS: usize = 1024;
 /// How long one of those above has for a root before the next is asked, and how often that comes round in all.
 const WAIT: Duration = Duration::from_secs(1);
 const MOST_ATTEMPTS: u32 = 60;
+/// Who was asked so often and said nothing is not waited for where the others refuse.
+const SILENT_TURNS: u32 = 2;
 
 /// What is asked for: what has this digest, and lies there. Whoever asks may name a place that has something else, so that what answers
 /// him says nothing of other places.
@@ -158,6 +160,8 @@ struct Root {
     turn: usize,
     attempt: u32,
     next_at: Time,
+    /// How often each of those above was asked.
+    asked: BTreeMap<usize, u32>,
     /// Those that have refused.
     refused: BTreeSet<usize>,
     /// Those that were asked again at once with what they wanted to be shown.
@@ -200,6 +204,7 @@ impl Roots {
             turn: 0,
             attempt: 0,
             next_at: now,
+            asked: BTreeMap::new(),
             refused: BTreeSet::new(),
             shown: BTreeSet::new(),
         });
@@ -229,6 +234,7 @@ impl Roots {
             sequence: root.attempt,
         };
         root.attempt += 1;
+        *root.asked.entry(index).or_default() += 1;
         root.turn += 1;
         root.next_at = now + WAIT;
         Some((index, *wanted, pointer))
@@ -267,6 +273,9 @@ impl Roots {
         upstreams: usize,
     ) -> Option<Waiters> {
         let (wanted, root) = (self.waited_for.iter_mut()).find(|(_, root)| root.number == request)?;
+        if code == Refusal::Busy {
+            return Some(Vec::new()); // it has its next turn
+        }
         if code == Refusal::Unproved {
             // Once: one that asks for proofs for ever would keep the others from their turn.
             if root.shown.insert(index) {
@@ -274,11 +283,16 @@ impl Roots {
             }
             return Some(Vec::new());
         }
-        if root.refused.insert(index) {
-            root.next_at = now;
+        root.refused.insert(index);
+        let has_turn = root.turn.checked_sub(1).map(|turn| turn % upstreams.max(1)) == Some(index);
+        if has_turn {
+            root.next_at = now; // and takes no time of another
         }
+        let has_had_turns =
+            |other| has_turn && root.asked.get(&other).is_some_and(|asked| *asked >= SILENT_TURNS);
+        let is_over = |other| root.refused.contains(&other) || has_had_turns(other);
         let wanted = *wanted;
-        match root.refused.len() >= upstreams {
+        match (0..upstreams).all(is_over) {
             true => self.end(&wanted),
             false => Some(Vec::new()),
         }
@@ -328,13 +342,57 @@ mod tests {
         assert_eq!(refuses(1).map(|waiters| waiters.len()), Some(1));
     }
 
+    /// The tenth of a second in which it is over, and how often the second was asked, which says nothing. The first refuses each time
+    /// it is asked, and where it is `eager` at any time.
+    fn over_at(eager: bool) -> (u64, u32) {
+        let (mut roots, number) = waiting();
+        let mut asked = 0;
+        for at in 0..100 {
+            let now = Time::ZERO + WAIT * at / 10;
+            let turns: Vec<usize> = std::iter::from_fn(|| {
+                let (index, ..) = roots.poll(now, 2)?;
+                if index == 0 {
+                    roots.on_refusal(now, 0, number, Refusal::NoNexus, 2);
+                }
+                Some(index)
+            })
+            .collect();
+            asked += turns.iter().filter(|index| **index == 1).count() as u32;
+            if eager {
+                roots.on_refusal(now, 0, number, Refusal::NoNexus, 2);
+            }
+            if roots.waited_for.is_empty() {
+                return (at, asked);
+            }
+        }
+        (u64::MAX, asked)
+    }
+
+    #[test]
+    fn a_silent_one_has_its_turns_whatever_another_says_and_no_more() {
+        assert_eq!(over_at(false), (20, SILENT_TURNS));
+        assert_eq!(over_at(true), (20, SILENT_TURNS));
+    }
+
+    #[test]
+    fn who_is_busy_does_not_say_that_it_is_nowhere() {
+        let (mut roots, number) = waiting();
+        let mut says = |index, code| roots.on_refusal(Time::ZERO, index, number, code, 2);
+        assert_eq!(says(0, Refusal::Busy), Some(Vec::new()));
+        assert_eq!(says(1, Refusal::NoNexus), Some(Vec::new()));
+        assert_eq!(says(0, Refusal::NoNexus).map(|waiters| waiters.len()), Some(1));
+    }
+
     #[test]
     fn one_that_always_wants_a_proof_does_not_keep_others_from_their_turn() {
         let (mut roots, number) = waiting();
         let mut asked = BTreeSet::new();
         for at in 0..20 {
             let now = Time::ZERO + WAIT * at;
-            while let Some((index, ..)) = roots.poll(now, 2) {
+            for _ in 0..5 {
+                let Some((index, ..)) = roots.poll(now, 2) else {
+                    break;
+                };
                 asked.insert(index);
                 if index == 0 {
                     roots.on_refusal(now, 0, number, Refusal::Unproved, 2);

@@ -41,25 +41,55 @@ fn the_last_segment_asks_once_per_timeout_and_nothing_else_leaves() {
     );
 }
 
+/// Outage after outage ends with a report that has nothing new to say, `bare` or with data of the peer: how long the timer is after
+/// each, and the time after the last.
+fn ended_in_vain(story: &mut Story, bare: bool) -> ([u64; 3], u64) {
+    let mut now = 400;
+    let timers = [(); 3].map(|()| {
+        let report = AckReport::pointer(1);
+        let heard = story.at(now).hear(&report, |peer| peer.is_bare_repeat = bare);
+        heard.expect("it is true");
+        story.send();
+        assert!(!story.sender.is_in_outage());
+        let at = story.retransmission_at().expect("it runs");
+        story.expire();
+        assert!(story.sender.is_in_outage());
+        story.send();
+        let timer = at.since(Time::ZERO).as_millis() as u64 - now;
+        now += timer + 150;
+        timer
+    });
+    (timers, now)
+}
+
 /// A queue of its own questions answered each of them late, and the segment that was missing found it full for ever.
 #[test]
 fn the_timer_is_doubled_where_outage_after_outage_ends_with_nothing_new() {
     let mut story = silent();
     story.send();
-    let mut now = 400;
-    for timer in [300, 600, 1200] {
-        story.at(now).ack(1).send();
-        assert!(!story.sender.is_in_outage());
-        assert_eq!(story.retransmission_at(), Some(at(now + timer)));
-        story.expire();
-        assert!(story.sender.is_in_outage());
-        story.send();
-        now += timer + 150;
-    }
+    let (timers, now) = ended_in_vain(&mut story, true);
+    assert_eq!(timers, [300, 600, 1200]);
     story.at(now).ack(2).send();
     story.at(now + 10).ack(3).send();
     assert!(!story.sender.is_in_outage());
-    assert_eq!(story.retransmission_at(), Some(at(now + 10 + 300)), "progress");
+    assert_eq!(
+        story.retransmission_at(),
+        Some(at(now + 10 + 300)),
+        "progress"
+    );
+}
+
+/// The way to the peer is down, and the peer goes on sending: as soon as it is back the next probe leaves.
+#[test]
+fn data_of_the_peer_does_not_double_the_timer_and_a_link_that_is_up_forgets_it() {
+    let mut story = silent();
+    story.send();
+    assert_eq!(ended_in_vain(&mut story, false).0, [300; 3]);
+    let mut story = silent();
+    story.send();
+    let (_, now) = ended_in_vain(&mut story, true);
+    story.at(now).sender.on_link_up(at(now));
+    assert_eq!(story.retransmission_at(), Some(at(now + 300)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! first byte tells a datagram of an unknown peer, and a tag in a request tells who receives at its address
 //! (docs/protocol/sealed.md). Peers with a tag and peers without take turns, each kind in a ring of its own: a new peer waits for
 //! one turn among all sources, forged ones included, and from then on for one among those that have a tag. Once there was a
-//! flood, what is not sealed stays outside.
+//! flood, what is not sealed stays outside, but for what relays say.
 //!
 //! The screen judges each datagram behind the socket. Where the system takes filters, the kernel applies the same rule before
 //! (`program.rs`). Without a flood the screen drops nothing.
@@ -13,15 +13,13 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
+use crate::relay::wire;
 use restp_base::time::Time;
 use restp_seal::gate::{Gate, GateKeys};
 use restp_seal::packet::{FIRST_OF_A_SESSION, SEALED};
 use ring::Ring;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-
-/// What relays say, and is said to them (docs/protocol/first-bytes.md): a host would lose its relay in a flood.
-const RELAY_WORDS: RangeInclusive<u8> = 0x40..=0x4F;
 
 /// The screen of one socket.
 #[derive(Debug)]
@@ -51,16 +49,16 @@ impl Screen {
             gate,
             tagged: Ring::new(),
             others: Ring::new(),
-            passing: vec![RELAY_WORDS],
+            passing: vec![wire::FIRST_BYTES],
             is_stale: false,
             was_needed: false,
             delegates: true,
         }))
     }
 
-    /// What begins with one of `first_bytes` is for machines that see to themselves; so do relays.
+    /// What begins with one of `first_bytes` is for machines that see to themselves. So do relays, which a host would lose in a flood.
     pub(crate) fn pass(&mut self, first_bytes: &[RangeInclusive<u8>]) {
-        let passing = [&[RELAY_WORDS], first_bytes].concat();
+        let passing = [&[wire::FIRST_BYTES], first_bytes].concat();
         if let Some(watch) = &mut self.0
             && watch.passing != passing
         {

@@ -36,8 +36,10 @@ pub struct Envelope {
     acked: u64,
     /// What the sender has measured on its path.
     measured: Measured,
-    /// Window and threshold before the last cut.
+    /// Window and threshold before the last cut, which may be taken back.
     uncut: [u64; 2],
+    /// Of what the first report told that left once: the longest round trip that was measured surely.
+    first: Option<Duration>,
 }
 
 /// How a window changes.
@@ -90,6 +92,7 @@ impl Envelope {
             acked: 0,
             measured: Measured::new(began),
             uncut: [0; 2],
+            first: None,
             rules,
         })
     }
@@ -111,12 +114,23 @@ impl Envelope {
     }
 
     /// One acknowledgement newly covers `bytes`, and what left last `again` ago. `rtt`: see [`Measured::on_ack`].
-    pub fn on_acked(&mut self, at: Time, News { bytes, rtt, again }: News) {
-        if self.rules.acquits && again.is_some_and(|age| age < self.measured.shortest(at)) {
-            let [window, threshold] = self.uncut; // the cut is taken back (RFC 3522)
+    pub fn on_acked(
+        &mut self,
+        at: Time,
+        News {
+            bytes,
+            rtt,
+            again,
+            first,
+        }: News,
+    ) {
+        let shortest = self.first.map(|first| first.min(self.measured.shortest(at)));
+        if self.rules.acquits && again < shortest && again.is_some() {
+            let [window, threshold] = std::mem::take(&mut self.uncut); // the cut is taken back (RFC 3522)
             self.window = self.window.max(window);
             self.threshold = self.threshold.max(threshold);
         }
+        self.first = self.first.or(first);
         if self.rules.estimates {
             // A duplicate stands for a segment. An episode that has cut the window ends at the threshold.
             self.measured.on_ack(at, bytes.max(self.segment), rtt);
@@ -176,6 +190,11 @@ impl Envelope {
         // A window of two segments, the least beyond a threshold, takes steps so much larger that it may overtake.
         let window = after(self.window as f64 + slow_start).max(after(2.0 * segment));
         self.window = window.ceil() as u64;
+    }
+
+    /// A loss episode began. If the network had lost nothing its cut may be taken back, and the last one no more.
+    pub fn on_episode(&mut self) {
+        self.uncut = [0; 2];
     }
 
     /// A loss episode began, and the network had lost the segment (RFC 5681 §3.1 (4): two segments remain).

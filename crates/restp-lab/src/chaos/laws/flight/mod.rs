@@ -194,6 +194,8 @@ impl Terms {
                     && matches!(composition.ack.detail, Detail::Pointer | Detail::Sack { .. }),
                 starts_over: composition.recovery == RecoveryChoice::DuplicateAck
                     && composition.congestion.fast_recovery() == FastRecovery::None,
+                asks: composition.loss_handling.probes(),
+                counts: composition.recovery == RecoveryChoice::DuplicateAck,
             },
             probes: composition.loss_handling.probes(),
             strict: fixed && composition.ack.detail == Detail::Pointer,
@@ -272,6 +274,7 @@ impl Flight {
         match (again.cause, self.limit.window()) {
             (Cause::Feedback, _) if answered => return,
             (Cause::Feedback, Some(envelope)) if lost => envelope.on_loss(at),
+            (Cause::Feedback, Some(envelope)) => envelope.on_episode(),
             (Cause::Timeout, Some(envelope)) if lost => envelope.on_timeout(at),
             _ => {}
         }

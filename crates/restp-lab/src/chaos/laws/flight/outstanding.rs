@@ -44,6 +44,10 @@ pub struct Conclusions {
     pub starts_over: bool,
     /// Reports name what has arrived and nothing else, and no silence makes them count for less.
     pub measures: bool,
+    /// A timer that runs out asks with the last segment whether the path is back.
+    pub asks: bool,
+    /// Duplicates are counted (RFC 5681 §3.2).
+    pub counts: bool,
 }
 
 /// What an acknowledgement says.
@@ -55,6 +59,8 @@ pub struct News {
     pub rtt: Option<Duration>,
     /// How soon it comes after a retransmission that it tells of.
     pub again: Option<Duration>,
+    /// How late after what left once, and it tells of.
+    pub first: Option<Duration>,
 }
 
 /// The segments of one direction of one connection.
@@ -142,8 +148,8 @@ impl Outstanding {
         }
         let expired = at.since(self.since) >= self.conclusions.timeout;
         let before = self.segments.get(&number).copied();
-        // Where nothing is outstanding but what was given up, the last one asks though it has arrived.
-        let asks = before.is_none() && self.last == Some(number);
+        // Where nothing is outstanding but what was given up, the last one asks with the timer though it has arrived.
+        let asks = expired && self.conclusions.asks && before.is_none() && self.last == Some(number);
         self.last = self.last.max(Some(number));
         let again = before.map(|before| Retransmission {
             number,
@@ -220,7 +226,8 @@ impl Outstanding {
             (sum + segment.bytes, largest.max(segment.bytes))
         });
         // The third duplicate condemns the first segment, which shows where it leaves again and only there.
-        let condemns = self.conclusions.forgets && self.duplicates >= DUPLICATES;
+        let Conclusions { forgets, counts, .. } = self.conclusions;
+        let condemns = forgets && counts && self.duplicates >= DUPLICATES;
         let first = self
             .segments
             .values()
@@ -313,11 +320,15 @@ impl Outstanding {
         if self.segments.is_empty() {
             (self.departed, self.told_before) = (0, 0);
         }
-        let again = gone.iter().filter(|segment| !segment.once);
+        let ages = |once: bool| {
+            let of_them = gone.iter().filter(move |segment| segment.once == once);
+            of_them.map(|segment| at.since(segment.left))
+        };
         News {
             bytes: gone.iter().map(|segment| segment.payload).sum(),
             rtt,
-            again: again.map(|segment| at.since(segment.left)).min(),
+            again: ages(false).min(),
+            first: ages(true).max(),
         }
     }
 
