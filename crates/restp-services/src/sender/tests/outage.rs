@@ -55,7 +55,7 @@ fn ended_in_vain(story: &mut Story, bare: bool) -> ([u64; 3], u64) {
         story.expire();
         assert!(story.sender.is_in_outage());
         story.send();
-        let timer = at.since(Time::ZERO).as_millis() as u64 - now;
+        let timer = at.since(Time::ZERO).as_millis() - now;
         now += timer + 150;
         timer
     });
@@ -72,11 +72,7 @@ fn the_timer_is_doubled_where_outage_after_outage_ends_with_nothing_new() {
     story.at(now).ack(2).send();
     story.at(now + 10).ack(3).send();
     assert!(!story.sender.is_in_outage());
-    assert_eq!(
-        story.retransmission_at(),
-        Some(at(now + 10 + 300)),
-        "progress"
-    );
+    assert_eq!(story.retransmission_at(), Some(at(now + 10 + 300)), "progress");
 }
 
 /// The way to the peer is down, and the peer goes on sending: as soon as it is back the next probe leaves.
