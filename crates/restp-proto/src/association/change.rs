@@ -21,6 +21,9 @@ impl Association {
             )));
         }
         self.below = Arc::new(super::below(&to));
+        if let Some(streams) = self.streams_mut() {
+            streams.share_out(to.send_buffer_bytes);
+        }
         if let Some(stream) = &mut self.stream {
             stream.scheduler.schedule_by(to.scheduling.clone());
         }

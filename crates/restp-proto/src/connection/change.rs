@@ -1,7 +1,7 @@
 //! Services of a running connection change (docs/adr/0007): what this end decides alone changes at once.
 
 use super::{Connection, State, acknowledgement, outgoing};
-use crate::composition::{Composition, KEYS, ValidComposition, change};
+use crate::composition::{Composition, KEYS, Strength, ValidComposition, change};
 use restp_base::flow::{Change, ChangeError};
 use restp_base::observe::{Changed, Why};
 use restp_base::time::Time;
@@ -40,13 +40,16 @@ impl Connection {
         }
         let change = change(&self.composition, &to)?;
         if self.is_between_eras() {
-            self.eras.wanted = Some(Arc::new(to));
+            self.wish(to);
             return Ok(Change::Agreed);
         }
-        match change {
-            Change::Nothing => {}
-            Change::Local => self.change_alone(now, to),
-            Change::Agreed => return self.propose(now, to),
+        if change == Change::Agreed {
+            return self.propose(now, to);
+        }
+        // The application has asked for it now, whoever brought it about.
+        self.eras.relied_on = Strength::of(&to);
+        if change == Change::Local {
+            self.change_alone(now, to);
         }
         Ok(change)
     }
@@ -68,6 +71,11 @@ impl Connection {
         self.note_changes(now, &from, why);
         self.sender
             .change(now, sender_change(&from, self, self.sender.window_bytes()));
+        if from.send_buffer_bytes != self.composition.send_buffer_bytes
+            && let Some(streams) = self.sender.streams_mut()
+        {
+            streams.share_out(self.composition.send_buffer_bytes);
+        }
         let to = &self.composition;
         if (from.ack.schedule, from.ack.repeat) != (to.ack.schedule, to.ack.repeat) {
             self.receiver
@@ -91,6 +99,20 @@ impl Connection {
                 from: read(from),
                 to: read(&to),
                 why,
+            });
+        }
+    }
+
+    /// What the application wanted does not go with what holds now.
+    pub(super) fn note_refused(&mut self, now: Time, wanted: &Composition) {
+        let from = self.composition.clone();
+        if let Some(key) = KEYS.iter().find(|key| key.read(&from) != key.read(wanted)) {
+            self.changes.note(Changed {
+                at: now,
+                key: key.name,
+                from: read(key.name, &from),
+                to: read(key.name, wanted),
+                why: Why::Refused,
             });
         }
     }

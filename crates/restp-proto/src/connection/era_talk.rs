@@ -1,7 +1,7 @@
 //! How two ends come to another era (docs/adr/0007): propose, accept or refuse, confirm; and what the turn means for what is
 //! sent and received.
 
-use super::eras::{Boundaries, Consent, Era, Next, Talk};
+use super::eras::{Boundaries, Consent, Era, Next, Talk, Wish};
 use super::{Connection, pdu_builder as pdu};
 use crate::composition::{Strength, Terms, ValidComposition, agreed_key, under};
 use crate::wire::{EraMessage, EraVerb, Header};
@@ -53,7 +53,7 @@ impl Connection {
             attempt: self.eras.attempt,
             era: era.number,
         };
-        self.eras.ask(message, now + self.sender.timeout());
+        self.eras.ask(message, now + self.sender.single_timeout());
         let composition = Arc::new(to);
         self.eras.talk = Talk::Proposed(Box::new(Next { era, composition }), own);
         Ok(Change::Agreed)
@@ -138,7 +138,7 @@ impl Connection {
         let own = self.first_of_next();
         self.eras.answered = Some((message.attempt, Some(own)));
         self.eras
-            .ask(answer(message, Some(own)), now + self.sender.timeout());
+            .ask(answer(message, Some(own)), now + self.sender.single_timeout());
         let era = self.next_era(terms);
         let next = Next {
             era,
@@ -276,14 +276,42 @@ impl Connection {
         }
     }
 
+    /// What holds once all that is asked for has come.
+    pub(crate) fn outlook(&self) -> &Arc<ValidComposition> {
+        match (&self.eras.wanted, &self.eras.talk) {
+            (Some(wish), _) => &wish.composition,
+            (None, Talk::Proposed(next, _) | Talk::Accepted(next, _)) => &next.composition,
+            (None, Talk::Nothing) => &self.composition,
+        }
+    }
+
+    /// The application wants this when what is talked about has come.
+    pub(super) fn wish(&mut self, to: ValidComposition) {
+        let terms = |composition| Terms::of(composition, self.services);
+        let about_terms = self.eras.wanted.as_ref().is_some_and(|wish| wish.about_terms)
+            || terms(&to) != terms(self.outlook());
+        self.eras.wanted = Some(Box::new(Wish {
+            composition: Arc::new(to),
+            about_terms,
+        }));
+    }
+
     /// What the application has wanted meanwhile comes next.
     pub(super) fn take_wish(&mut self, now: Time) {
-        if self.eras.wanted.is_some()
-            && !self.is_between_eras()
-            && let Some(to) = self.eras.wanted.take()
-        {
-            // What the peer has made of the services meanwhile may be all that it asked for, or not go with it.
-            let _ = self.reconfigure(now, ValidComposition::clone(&to));
+        if self.eras.wanted.is_none() || self.is_between_eras() {
+            return;
+        }
+        let Some(wish) = self.eras.wanted.take() else {
+            return;
+        };
+        let to = if wish.about_terms {
+            Some(ValidComposition::clone(&wish.composition))
+        } else {
+            under(self.eras.current.terms, &wish.composition).ok()
+        };
+        // What the peer has made of the services meanwhile may not go with it.
+        if to.is_none_or(|to| self.reconfigure(now, to).is_err()) {
+            self.note_refused(now, &wish.composition);
         }
     }
 

@@ -5,7 +5,7 @@ use super::fec::is_encoded;
 use crate::composition::{Strength, Terms, ValidComposition};
 use crate::wire::{EraMessage, Flags, Header};
 use restp_base::sequence;
-use restp_base::time::Time;
+use restp_base::time::{Duration, Time};
 use std::sync::Arc;
 
 /// What both ends know of an era.
@@ -28,6 +28,14 @@ pub(super) struct Boundaries {
 pub(super) struct Next {
     pub(super) era: Era,
     pub(super) composition: Arc<ValidComposition>,
+}
+
+/// What the application wants beside what the two ends are talking about.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) composition: Arc<ValidComposition>,
+    /// It wants other terms than those that are talked about; else it is for whatever terms come of that.
+    pub(super) about_terms: bool,
 }
 
 /// What the two ends are talking about.
@@ -74,7 +82,7 @@ pub(super) struct Eras {
     pub(super) before: Option<Box<(Era, Boundaries)>>,
     pub(super) talk: Talk,
     /// What the application wants when this one is over.
-    pub(super) wanted: Option<Arc<ValidComposition>>,
+    pub(super) wanted: Option<Box<Wish>>,
     /// Of this end's last proposal.
     pub(super) attempt: u16,
     /// The peer's last proposal that was answered: with a first number if it was accepted.
@@ -134,14 +142,14 @@ impl Eras {
         let is_below = |boundary: u64| number.is_none_or(|number| number < boundary);
         if let Talk::Accepted(next, boundaries) = &self.talk
             && is_from(boundaries.peer)
-            && next.era.has(header)
         {
+            let of_next = next.era.has(header);
             // Without a number it may as well be a late one of the era before, whose bit and services can be those of the next.
-            return Some(if number.is_some() {
-                Place::Next
-            } else {
-                Place::Known
-            });
+            match number {
+                Some(_) => return of_next.then_some(Place::Next),
+                None if of_next => return Some(Place::Known),
+                None => {}
+            }
         }
         let (known, is_current) = match self.before.as_deref() {
             Some((era, boundaries)) => (
@@ -194,8 +202,15 @@ impl Eras {
     pub(super) fn deadline(&self) -> Option<Time> {
         self.asking.map(|(_, at, _)| at)
     }
-    /// It leaves again if its time has come, each time after twice the `timeout`.
-    pub(super) fn on_deadline(&mut self, now: Time, timeout: restp_base::time::Duration) {
+    /// Something of the peer has come, so the way is there, and what was asked while it was not is asked again.
+    pub(super) fn on_heard(&mut self, now: Time, timeout: Duration) {
+        if let Some((_, at, times)) = &mut self.asking {
+            *times = 0;
+            *at = (*at).min(now + timeout);
+        }
+    }
+    /// It leaves again if its time has come, each time after twice the `timeout`, which is not doubled itself.
+    pub(super) fn on_deadline(&mut self, now: Time, timeout: Duration) {
         if let Some((message, at, times)) = &mut self.asking
             && *at <= now
         {

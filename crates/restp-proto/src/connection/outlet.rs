@@ -58,10 +58,11 @@ fn poll_established(c: &mut Connection, now: Time, out: &mut Datagram) -> bool {
     if let Some(length) = c.take_mtu_answer() {
         return pdu::probe(c, out, Bytes::copy_from_slice(&length.to_be_bytes()));
     }
+    c.turn_encoder();
+    c.take_wish(now); // what was still encoded, or missing, may have been all that it waited for
     if let Some(message) = c.eras.take_due() {
         return c.send_era_message(message, out);
     }
-    c.turn_encoder();
     let turn = c.lane_turn();
     let fin = c.release.must_send_fin();
     if let Some(transmission) = c.sender.next_of(now, turn.share, fin) {

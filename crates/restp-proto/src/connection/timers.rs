@@ -69,7 +69,7 @@ impl Connection {
         {
             return self.end(CloseReason::TimedOut(waited), State::resetting(now));
         }
-        self.eras.on_deadline(now, self.sender.timeout());
+        self.eras.on_deadline(now, self.sender.single_timeout());
         if self.keepalive_deadline().is_some_and(|at| at <= now) {
             self.liveness.ask();
             self.liveness.ask_at(now + self.keepalive_interval());

@@ -164,11 +164,11 @@ impl Flow for Endpoint {
         flow: FlowId,
         set: &[(String, String)],
     ) -> Result<Change, ChangeError> {
-        let Some(composition) = self.composition(flow) else {
+        let Some(session) = self.table.get(flow) else {
             return Err(ChangeError::NotRunning);
         };
         let pairs = set.iter().map(|(key, value)| (&**key, &**value));
-        let to = Composition::from_pairs(Composition::clone(composition), pairs)
+        let to = Composition::from_pairs(Composition::clone(session.outlook()), pairs)
             .map_err(|error| ChangeError::Invalid(error.to_string()))?;
         self.recompose(now, flow, to)
     }

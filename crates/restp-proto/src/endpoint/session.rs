@@ -190,6 +190,13 @@ impl Session {
     pub(super) fn composition(&self) -> &Arc<ValidComposition> {
         each!(self, inner => inner.composition())
     }
+    /// What it will have once all that is asked for has come.
+    pub(super) fn outlook(&self) -> &Arc<ValidComposition> {
+        match self {
+            Session::One(connection) => connection.outlook(),
+            Session::Several(association) => association.composition(),
+        }
+    }
     pub(super) fn stats(&self) -> FlowStats {
         each!(self, inner => inner.stats())
     }

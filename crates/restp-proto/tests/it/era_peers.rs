@@ -324,3 +324,33 @@ fn a_message_written_while_an_era_is_agreed_on_waits_a_round_trip() {
         "{latest}: proposal, answer, and its own way"
     );
 }
+
+/// A peer that asks for an era, and goes on in the old one behind its own boundary, is not taken there: what turns would throw it away.
+#[test]
+fn nothing_of_the_era_before_is_taken_behind_the_boundary() {
+    let (mut pair, flows) = connected(&[], [false; 2]);
+    pair.write(0, flows[0], b"before");
+    pair.run_for(Duration::from_millis(200));
+    pair.rule = Box::new(|seen| match seen.from == 1 && seen.header.about_eras {
+        true => Verdict::Drop,
+        false => Verdict::Pass,
+    });
+    propose(&mut pair, flows, 0, &[("ack", "positive+snack")]);
+    let boundary = pair
+        .log
+        .iter()
+        .find_map(|seen| match EraMessage::parse(&seen.payload)?.verb {
+            EraVerb::Propose { boundary, .. } => Some(boundary),
+            _ => None,
+        });
+    let rejected = |pair: &Pair| pair.ends[1].stats(flows[1]).expect("it runs").rejected_packets;
+    let before = rejected(&pair);
+    for ahead in [1, 0] {
+        pair.forge(0, b"behind the boundary", |header| {
+            (header.about_eras, header.sequence) = (false, boundary.map(|boundary| boundary + ahead));
+        });
+    }
+    assert_eq!(rejected(&pair), before + 2);
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(pair.read_all(1, flows[1]), ["before"]);
+}

@@ -10,6 +10,7 @@ mod acknowledgement;
 mod changes;
 mod cookies;
 mod era_peers;
+mod era_wishes;
 mod eras;
 mod exploration;
 mod failure_bound;

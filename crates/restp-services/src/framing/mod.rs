@@ -169,7 +169,7 @@ impl SendQueue {
     pub fn clear(&mut self) {
         (self.frames, self.bytes) = (VecDeque::new(), 0);
         if let Some(streams) = &mut self.streams {
-            streams.clear();
+            streams.close();
         }
     }
 }

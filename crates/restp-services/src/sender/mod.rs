@@ -380,6 +380,10 @@ impl Sender {
     pub fn timeout(&self) -> Duration {
         self.lane.rto.value(&self.lane.rtt)
     }
+    /// The same as if it had not been doubled.
+    pub fn single_timeout(&self) -> Duration {
+        self.lane.rto.value_of(&self.lane.rtt, false)
+    }
     /// Payload bytes of a segment that the path is known to carry.
     pub fn segment_bytes(&self) -> u32 {
         self.lane.mtu.segment_bytes()

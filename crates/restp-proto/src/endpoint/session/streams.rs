@@ -57,11 +57,12 @@ impl Session {
 
     /// Every stream is over and the application wants no more: then so is this direction of the flow. True when that is so.
     pub(super) fn end_streams(&mut self) -> bool {
-        let ends = self.streams().is_some_and(Streams::may_end);
-        if ends {
-            self.finish_own();
-        }
-        ends
+        let Some(streams) = self.streams_mut().filter(|streams| streams.may_end()) else {
+            return false;
+        };
+        streams.close(); // nothing leaves behind the FIN, whatever the peer asks
+        self.finish_own();
+        true
     }
 
     /// That something can be read is of streams; only the end of them all is of the flow.

@@ -144,3 +144,51 @@ fn a_released_flow_delivers_what_was_finished() {
     pair.run_for(MS * 500);
     assert_eq!(pair.closed(1), Some(&CloseReason::Finished));
 }
+
+/// Answers to a stream that the peer had opened into this end's FIN left behind it: the peer takes nothing there, so the flow
+/// asked for acknowledgements that never come, and over two paths it stayed for ever once the first FIN was lost.
+fn nothing_leaves_behind_the_fin(mut pair: Pair, flow: FlowId, accepted: FlowId) {
+    pair.ends[0].finish(pair.now, flow);
+    pair.ends[0].release(pair.now, flow);
+    pair.run_for(MS * 2);
+    for _ in 0..40 {
+        let late = open(&mut pair, 1, accepted);
+        streams(&mut pair, 1, accepted)
+            .write(late, text(late, 10))
+            .expect("room to write");
+    }
+    pair.run_for(MS * 500);
+    assert_eq!(pair.ends[1].read(pair.now, accepted), Read::End);
+    let from_released = pair.log.iter().filter(|seen| seen.from == 0 && seen.is_data());
+    assert_eq!(from_released.count(), 0);
+    pair.ends[1].finish(pair.now, accepted);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(
+        (pair.closed(0), pair.closed(1)),
+        (Some(&CloseReason::Finished), Some(&CloseReason::Finished))
+    );
+}
+
+#[test]
+fn a_released_end_that_has_finished_answers_no_stream() {
+    let (mut pair, flow, accepted) = connected(&[]);
+    pair.log.clear();
+    nothing_leaves_behind_the_fin(pair, flow, accepted);
+}
+
+#[test]
+fn a_released_end_over_two_paths_answers_no_stream_though_its_first_fin_is_lost() {
+    let set = [crate::common::lines::SPREAD, STREAMS].concat();
+    let (mut pair, flow, _) = crate::common::lines::two_paths("geo-spread", &set);
+    let accepted = crate::common::lines::both_up(&mut pair);
+    pair.log.clear();
+    let mut left = 1;
+    pair.rule = Box::new(move |seen| {
+        let is_end = seen.from == 0 && seen.header.dss.as_ref().is_some_and(|dss| dss.fin);
+        if is_end && std::mem::take(&mut left) > 0 {
+            return Verdict::Drop;
+        }
+        Verdict::Pass
+    });
+    nothing_leaves_behind_the_fin(pair, flow, accepted);
+}

@@ -71,3 +71,35 @@ fn one_reader_that_stalls_takes_nothing_from_the_others() {
         "{least:.3} to {most:.3}, {rate:.3} of the link"
     );
 }
+
+/// A larger send buffer is one for streams too, at once, and whoever was refused is told.
+fn a_send_buffer_grows(set: &[(&str, &str)]) {
+    let set = [set, STREAMS, &[("send-buffer", "64 KiB")]].concat();
+    let (mut pair, flow, _) = crate::common::lines::two_paths("geo-spread", &set);
+    crate::common::lines::both_up(&mut pair);
+    let id = open(&mut pair, 0, flow);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    let fill = |pair: &mut Pair| {
+        let mut written = 0;
+        while streams(pair, 0, flow).write(id, text(id, 1000)).is_ok() {
+            written += 1000;
+        }
+        written
+    };
+    let first = fill(&mut pair);
+    assert!((64_000..67_000).contains(&first), "{first}");
+    pair.events[0].clear();
+    let set = [("send-buffer".to_string(), "1 MiB".to_string())];
+    let changed = pair.ends[0].reconfigure(pair.now, flow, &set);
+    assert_eq!(changed, Ok(restp_base::flow::Change::Local));
+    pair.run_for(MS);
+    assert!(told(&pair, 0, StreamEvent::Writable(id)));
+    let more = fill(&mut pair);
+    assert!((900_000..1_100_000).contains(&more), "{more}");
+}
+
+#[test]
+fn a_send_buffer_that_grows_is_shared_out_among_streams() {
+    a_send_buffer_grows(crate::common::lines::SPREAD);
+    a_send_buffer_grows(&[crate::common::lines::SPREAD, &[("numbering", "shared")]].concat());
+}

@@ -140,6 +140,13 @@ impl Streams {
         self.send_buffer_bytes = send_buffer_bytes;
     }
 
+    /// Streams share out another send buffer; writers that waited for room are told.
+    pub fn share_out(&mut self, send_buffer_bytes: usize) {
+        self.send_buffer_bytes = send_buffer_bytes;
+        let ids: Vec<_> = self.streams.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.refresh(id));
+    }
+
     fn is_own(&self, id: StreamId) -> bool {
         id.is_of_opener() == self.opened_here
     }
@@ -148,7 +155,10 @@ impl Streams {
         (self.send_buffer_bytes / self.streams.len().max(1)).max(LEAST_SHARE_BYTES)
     }
     fn insert(&mut self, id: StreamId) {
-        let (tx, rx) = (Sending::new(), Receiving::new(self.limits.window_bytes.into()));
+        let (mut tx, rx) = (Sending::new(), Receiving::new(self.limits.window_bytes.into()));
+        if self.turns.is_closed() {
+            tx.abandon();
+        }
         self.streams.insert(id, Stream { tx, rx });
     }
 
@@ -208,7 +218,7 @@ impl Streams {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        self.clear();
+        self.close();
         let share = self.share();
         self.pieces = 0;
         for (id, stream) in &mut self.streams {
@@ -224,18 +234,15 @@ impl Streams {
             self.events.push_back(StreamEvent::Available);
         }
     }
-    /// Nothing is sent any more.
-    pub fn clear(&mut self) {
-        self.turns = Turns::new();
+    /// Nothing is sent any more: this end's FIN leaves, or the flow is over.
+    pub fn close(&mut self) {
+        self.turns.close();
         self.streams.values_mut().for_each(|stream| stream.tx.abandon());
     }
 
     /// The peer may send more than it knows: of a stream, if it is open, and of all. How much is said, and granted, when the frame
     /// leaves: who takes nothing gets nothing.
     fn grant(&mut self, id: StreamId) {
-        if self.ended {
-            return; // nobody sends any more
-        }
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.rx.credit_falls_due()
         {
@@ -260,7 +267,7 @@ impl Streams {
     }
 
     fn grant_streams(&mut self) {
-        if !self.ended && self.peer_streams.falls_due() {
+        if self.peer_streams.falls_due() {
             self.turns.announce(Frame::Streams { most: 0 });
         }
     }
@@ -385,7 +392,7 @@ impl restp_base::streams::Streams for Streams {
     }
 
     fn stop(&mut self, id: StreamId, code: u32) {
-        if self.receive(id, Receiving::stop) == Ok(Some(true)) && !self.ended {
+        if self.receive(id, Receiving::stop) == Ok(Some(true)) {
             self.turns.announce(Frame::Stop { id, code });
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Turns {
     /// Bytes of all streams that have left, and that the peer takes.
     sent: u64,
     may_send: u64,
+    /// Nothing leaves any more.
+    closed: bool,
 }
 
 impl Turns {
@@ -38,7 +40,19 @@ impl Turns {
             left: 0,
             sent: 0,
             may_send: INITIAL_BYTES,
+            closed: false,
         }
+    }
+
+    /// What waits is dropped, and nothing is taken any more.
+    pub(super) fn close(&mut self) {
+        *self = Turns {
+            closed: true,
+            ..Turns::new()
+        };
+    }
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Nothing may leave.
@@ -59,7 +73,9 @@ impl Turns {
 
     /// The frame leaves before any data.
     pub(super) fn announce(&mut self, frame: Frame) {
-        self.control.push_back(frame);
+        if !self.closed {
+            self.control.push_back(frame);
+        }
     }
 
     /// The stream has other bytes to send than when it was counted.

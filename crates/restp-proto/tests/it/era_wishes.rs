@@ -1,0 +1,210 @@
+//! Eras (docs/adr/0007-eras.md): what an application wants while another change is under way, and when it comes.
+
+use crate::common::{Pair, Verdict, composition};
+use restp_base::flow::{Change, Flow, FlowId};
+use restp_base::observe::{Changed, Why};
+use restp_base::time::Duration;
+use restp_proto::wire::EraMessage;
+use restp_proto::{Acceptance, Composition, EndpointConfig};
+
+type Set = [(&'static str, &'static str)];
+
+const FIXED: &Set = &[("framing", "fixed"), ("mtu-discovery", "off")];
+const HARQ: &Set = &[("reliability", "harq")];
+const SNACK: &Set = &[("ack", "positive+snack")];
+const FLOOR: &Set = &[("rto-floor", "300 ms")];
+
+fn connected(preset: &str, acceptance: Acceptance) -> (Pair, [FlowId; 2]) {
+    let config = || EndpointConfig {
+        weaker_services: acceptance == Acceptance::Any,
+        ..EndpointConfig::new(composition(preset, FIXED).check().expect("valid"))
+    };
+    let acceptor = config().listen(crate::common::PORT, acceptance);
+    let mut pair = Pair::of(config(), acceptor);
+    let flows = pair.connect();
+    (pair, [flows.0, flows.1])
+}
+
+fn change(pair: &mut Pair, flow: FlowId, side: usize, set: &Set) -> Change {
+    let set: Vec<_> = set
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    pair.ends[side]
+        .reconfigure(pair.now, flow, &set)
+        .expect("it runs, and the set is valid")
+}
+
+fn of<T>(pair: &Pair, flow: FlowId, side: usize, of: impl Fn(&Composition) -> T) -> T {
+    of(pair.ends[side].composition(flow).expect("it runs"))
+}
+
+fn told(pair: &mut Pair, flow: FlowId, side: usize) -> Vec<Changed> {
+    let mut told = Vec::new();
+    pair.ends[side].take_changes(pair.now, flow, &mut told);
+    told
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The second was the whole composition of before with one key changed, so it took the first back.
+#[test]
+fn a_local_wish_keeps_the_agreed_change_before_it() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    let floor = composition("default", FLOOR).rto.floor;
+    assert_eq!(change(&mut pair, flows[0], 0, HARQ), Change::Agreed);
+    assert_eq!(change(&mut pair, flows[0], 0, FLOOR), Change::Agreed);
+    pair.write(0, flows[0], b"through the change");
+    pair.run_for(MS * 2000);
+    assert_eq!(
+        of(&pair, flows[0], 0, |of| (of.reliability.encodes(), of.rto.floor)),
+        (true, floor)
+    );
+    assert!(of(&pair, flows[1], 1, |of| of.reliability.encodes()));
+    assert_ne!(of(&pair, flows[1], 1, |of| of.rto.floor), floor, "local");
+}
+
+#[test]
+fn a_local_wish_comes_though_the_agreed_change_before_it_is_refused() {
+    let (mut pair, flows) = connected("default", Acceptance::Exact);
+    change(&mut pair, flows[0], 0, HARQ);
+    change(&mut pair, flows[0], 0, FLOOR);
+    pair.run_for(MS * 2000);
+    let floor = composition("default", FLOOR).rto.floor;
+    assert_eq!(
+        of(&pair, flows[0], 0, |of| (of.reliability.encodes(), of.rto.floor)),
+        (false, floor)
+    );
+    let asked = pair
+        .log
+        .iter()
+        .filter(|seen| seen.from == 0 && seen.header.about_eras);
+    assert_eq!(asked.count(), 1, "and it is not asked again");
+}
+
+#[test]
+fn a_local_wish_keeps_what_the_peer_has_brought_about() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    change(&mut pair, flows[1], 1, HARQ);
+    pair.run_for(pair.delay + MS); // accepted here, and the peer does not know it yet
+    assert_eq!(change(&mut pair, flows[0], 0, FLOOR), Change::Agreed);
+    pair.run_for(MS * 2000);
+    let floor = composition("default", FLOOR).rto.floor;
+    assert_eq!(
+        of(&pair, flows[0], 0, |of| (of.reliability.encodes(), of.rto.floor)),
+        (true, floor)
+    );
+    assert!(of(&pair, flows[1], 1, |of| of.reliability.encodes()));
+}
+
+/// Wishes add up, and one may take back what is under way.
+#[test]
+fn of_wishes_for_one_key_the_last_counts_and_the_others_stay() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    change(&mut pair, flows[0], 0, HARQ);
+    change(&mut pair, flows[0], 0, SNACK);
+    change(&mut pair, flows[0], 0, FLOOR);
+    change(&mut pair, flows[0], 0, &[("reliability", "arq")]);
+    pair.run_for(MS * 2000);
+    let snack = composition("default", SNACK).ack.detail;
+    for (side, &flow) in flows.iter().enumerate() {
+        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
+        assert_eq!(now, (false, snack), "side {side}");
+    }
+}
+
+/// What is not encoded as before any more, and nothing else, let the wish come: no packet has to.
+#[test]
+fn a_wish_comes_without_another_packet() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    pair.run_for(MS * 500);
+    change(&mut pair, flows[0], 0, HARQ);
+    change(&mut pair, flows[0], 0, SNACK);
+    pair.run_for(MS * 2000);
+    let snack = composition("default", SNACK).ack.detail;
+    for (side, &flow) in flows.iter().enumerate() {
+        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
+        assert_eq!(now, (true, snack), "side {side}");
+    }
+}
+
+/// A wish that the peer has brought about meanwhile is asked for all the same: the peer does not take it away again unasked.
+#[test]
+fn what_both_ask_for_at_once_both_rely_on() {
+    let config = || {
+        EndpointConfig::new(
+            composition("default", &[FIXED, &[("ordering", "unordered")]].concat())
+                .check()
+                .expect("valid"),
+        )
+    };
+    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
+    let (opened, accepted) = pair.connect();
+    let flows = [opened, accepted];
+    for side in [0, 1] {
+        assert_eq!(
+            change(&mut pair, flows[side], side, &[("ordering", "ordered")]),
+            Change::Agreed
+        );
+    }
+    pair.run_for(MS * 1000);
+    let overtaken = told(&mut pair, accepted, 1);
+    assert!(overtaken.iter().any(|changed| changed.why == Why::Overtaken));
+    assert_eq!(
+        change(&mut pair, accepted, 1, &[("ordering", "ordered")]),
+        Change::Nothing
+    );
+    change(&mut pair, opened, 0, &[("ordering", "unordered")]);
+    pair.run_for(MS * 1000);
+    let ordered = composition("default", &[]).ordering;
+    for (side, flow) in flows.into_iter().enumerate() {
+        assert_eq!(of(&pair, flow, side, |of| of.ordering), ordered, "side {side}");
+    }
+}
+
+/// The question waited twice as long for each time it had left, of a timer that was doubled as often.
+#[test]
+fn a_change_that_an_outage_met_comes_soon_after_it() {
+    let (mut pair, flows) = connected("cubic", Acceptance::Any);
+    for number in 0..200_u32 {
+        pair.write(0, flows[0], &number.to_be_bytes().repeat(100));
+    }
+    pair.run_for(MS);
+    change(&mut pair, flows[0], 0, SNACK);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.run_for(Duration::from_secs(30));
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.write(0, flows[0], b"of the next era");
+    pair.run_for(Duration::from_secs(50)); // its timer waits for 51 s by then
+    let snack = composition("cubic", SNACK).ack.detail;
+    for (side, &flow) in flows.iter().enumerate() {
+        assert_eq!(of(&pair, flow, side, |of| of.ack.detail), snack, "side {side}");
+    }
+    assert_eq!(pair.read_all(1, flows[1]).len(), 201);
+}
+
+/// Whoever is heard is asked again at once, however often the question was lost.
+#[test]
+fn a_question_does_not_wait_longer_while_the_peer_is_heard() {
+    let (mut pair, flows) = connected("cubic", Acceptance::Any);
+    pair.rule = Box::new(|seen| match seen.header.about_eras {
+        true => Verdict::Drop,
+        false => Verdict::Pass,
+    });
+    change(&mut pair, flows[0], 0, SNACK);
+    for round in 0..3100 {
+        if round == 3000 {
+            pair.rule = Box::new(|_| Verdict::Pass);
+        }
+        pair.write(1, flows[1], b"is heard");
+        pair.run_for(MS * 10);
+        pair.read_all(0, flows[0]);
+    }
+    let snack = composition("cubic", SNACK).ack.detail;
+    assert_eq!(of(&pair, flows[0], 0, |of| of.ack.detail), snack);
+    let asked = pair
+        .log
+        .iter()
+        .filter(|seen| EraMessage::parse(&seen.payload).is_some());
+    assert!(asked.count() < 200, "once in a timeout");
+}
