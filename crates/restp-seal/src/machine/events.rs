@@ -56,9 +56,8 @@ impl<M: Machine> Sealed<M> {
         Some(event)
     }
 
-    /// The peer of session `id` has shown who it is.
-    pub(super) fn on_proof(&mut self, now: Time, id: &ConnectionId) {
-        let certain = self.peers.finish(now, id);
+    /// Flows are certainly of who they are said to be of.
+    pub(super) fn accept_certain(&mut self, certain: Vec<FlowId>) {
         if self.config.awaits_proof {
             self.events.extend(certain.into_iter().map(Event::Accepted));
         }

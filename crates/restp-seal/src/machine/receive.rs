@@ -97,9 +97,12 @@ impl<M: Machine> Sealed<M> {
             self.stats.misplaced += 1;
             return;
         }
-        if finishes {
-            self.on_proof(now, &id);
-        }
+        let certain = if finishes {
+            self.peers.finish(now, &id)
+        } else {
+            self.peers.believe(peer)
+        };
+        self.accept_certain(certain);
         self.stats.opened += 1;
         if placed {
             self.hand_over(now, &id, datagram);

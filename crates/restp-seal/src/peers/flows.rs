@@ -1,6 +1,7 @@
 //! Whose flows are, and of which that is not proved yet.
 
 use super::session::PeerId;
+use crate::keys::PublicKey;
 use crate::packet::ConnectionId;
 use restp_base::flow::FlowId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +12,14 @@ pub(super) struct Flows {
     by_peer: BTreeSet<(PeerId, FlowId)>,
     /// Begun with what a request carried, by somebody who has not shown that he has the answer.
     doubted: BTreeMap<FlowId, Doubt>,
+    /// Those of them whose request is by who has the key, today or when it was recorded.
+    authentic: BTreeSet<(PublicKey, FlowId)>,
 }
 
 struct Doubt {
     session: ConnectionId,
-    /// The request itself is by who has the key, today or when it was recorded.
-    authentic: bool,
+    /// Whose it is if that is true.
+    key: PublicKey,
 }
 
 impl Flows {
@@ -25,31 +28,53 @@ impl Flows {
         self.by_peer.insert((peer, flow));
     }
 
-    /// `flow` began with what came in `session`, in which its peer has proved nothing yet.
-    pub(super) fn doubt(&mut self, flow: FlowId, session: ConnectionId, authentic: bool) {
-        self.doubted.insert(flow, Doubt { session, authentic });
+    /// `flow` began with what came in `session`, in which whoever has `key` has proved nothing yet.
+    pub(super) fn doubt(&mut self, flow: FlowId, session: ConnectionId, key: PublicKey, authentic: bool) {
+        self.doubted.insert(flow, Doubt { session, key });
+        self.authentic.extend(authentic.then_some((key, flow)));
     }
 
     pub(super) fn is_doubted(&self, flow: FlowId) -> bool {
         self.doubted.contains_key(&flow)
     }
 
-    /// `peer` has proved its key in `session`: flows that are certainly its own from now on.
-    pub(super) fn believe(&mut self, peer: PeerId, session: &ConnectionId) -> Vec<FlowId> {
-        let its_own = |flow: &FlowId, doubt: &Doubt| {
-            self.of.get(flow) == Some(&peer) && (doubt.authentic || doubt.session == *session)
+    /// Its key was proved in `session`: flows that certainly are whose they are said to be from now on.
+    pub(super) fn believe(&mut self, session: &ConnectionId) -> Vec<FlowId> {
+        let begun = self.doubted.iter().filter(|(_, doubt)| doubt.session == *session);
+        let begun: Vec<FlowId> = begun.map(|(flow, _)| *flow).collect();
+        begun.iter().for_each(|flow| _ = self.clear(*flow));
+        begun
+    }
+
+    /// The same where whoever has `key` says something in any session: it may go on in one that it had before. What began without the
+    /// key is not looked at, however much of that there is.
+    pub(super) fn believe_authentic(&mut self, key: PublicKey) -> Vec<FlowId> {
+        let from_key = self.authentic.range((key, FlowId(0))..);
+        let its_own: Vec<FlowId> = from_key
+            .take_while(|(of, _)| *of == key)
+            .map(|(_, flow)| *flow)
+            .collect();
+        its_own.iter().for_each(|flow| _ = self.clear(*flow));
+        its_own
+    }
+    pub(super) fn has_authentic(&self) -> bool {
+        !self.authentic.is_empty()
+    }
+
+    /// It is not doubted any more. Was it?
+    fn clear(&mut self, flow: FlowId) -> bool {
+        let Some(doubt) = self.doubted.remove(&flow) else {
+            return false;
         };
-        let certain = self.doubted.iter().filter(|(flow, doubt)| its_own(flow, doubt));
-        let certain: Vec<FlowId> = certain.map(|(flow, _)| *flow).collect();
-        self.doubted.retain(|flow, _| !certain.contains(flow));
-        certain
+        self.authentic.remove(&(doubt.key, flow));
+        true
     }
 
     /// Whose `flow` was, and whether that was doubted.
     pub(super) fn leave(&mut self, flow: FlowId) -> Option<(PeerId, bool)> {
         let peer = self.of.remove(&flow)?;
         self.by_peer.remove(&(peer, flow));
-        Some((peer, self.doubted.remove(&flow).is_some()))
+        Some((peer, self.clear(flow)))
     }
 
     pub(super) fn peer(&self, flow: FlowId) -> Option<PeerId> {

@@ -224,8 +224,8 @@ impl Peers {
         let (peer, finished) = (session.peer(), session.is_finished());
         let authentic = session.is_authentic();
         self.enter(flow, peer);
-        if !finished {
-            self.flows.doubt(flow, *id, authentic);
+        if !finished && let Some(key) = self.key(peer) {
+            self.flows.doubt(flow, *id, key, authentic);
         }
         finished
     }
@@ -386,7 +386,25 @@ impl Peers {
             self.assign(address, owner, None);
             self.hear(owner, address);
         }
-        self.flows.believe(owner, id)
+        let mut certain = self.flows.believe(id);
+        certain.extend(self.believe(owner));
+        certain
+    }
+
+    /// `peer` says something in a session that is finished. Flows of which it was not certain that they are its own: with what they began
+    /// may have come from an address where nobody had proved that key.
+    pub(crate) fn believe(&mut self, peer: PeerId) -> Vec<FlowId> {
+        if !self.flows.has_authentic() {
+            return Vec::new();
+        }
+        let key = self.proved_key(peer);
+        let certain = key.map_or_else(Vec::new, |key| self.flows.believe_authentic(key));
+        for flow in &certain {
+            if self.flows.peer(*flow) != Some(peer) {
+                self.enter(*flow, peer);
+            }
+        }
+        certain
     }
 
     /// As if no client that has a session to finish were on the list.

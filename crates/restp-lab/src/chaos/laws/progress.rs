@@ -40,11 +40,11 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             "conversation {} of {} has to be broken off",
             end.conversation, end.side
         );
-        return Err(Fault::whole(what));
+        return Err(fault(what));
     }
     if let Some(end) = trace.remembered.first() {
         let end = trace.ends[*end];
-        return Err(Fault::whole(format!(
+        return Err(fault(format!(
             "{} still knows conversation {} after it was over and released",
             end.side, end.conversation
         )));
