@@ -99,6 +99,12 @@ fn shortest_silence(composition: &Composition, counts: bool) -> Duration {
     least
 }
 
+/// The shortest time between two questions to a silent peer: a timer, or a quarter of the silence after which it is given up.
+pub fn shortest_pause(composition: &Composition) -> Duration {
+    let timer = composition.rto.floor.min(composition.handshake.rto);
+    timer.min(shortest_silence(composition, true) / 4)
+}
+
 /// The longest silence that the faults of the case explain at one end.
 fn silence(case: &Case, side: Side, segment_bytes: u64) -> Duration {
     let jumps = case.faults.iter().map(|fault| match *fault {

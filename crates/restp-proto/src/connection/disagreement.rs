@@ -86,12 +86,13 @@ impl Connection {
         } else if self.state.is_over() && credible {
             self.close(); // it was not waiting for us any more
         } else if credible {
-            let reason = if matches!(self.state, State::SynSent(_)) {
-                CloseReason::Refused
-            } else {
-                CloseReason::Reset
-            };
-            self.end(reason, State::Closed);
+            // Of paths that are dialled side by side each may have met an association of its own at the peer: what the refusal of one
+            // acknowledges of its early data is not had by the one that answers another.
+            if matches!(self.state, State::SynSent(_)) {
+                self.end(CloseReason::Refused, State::Closed);
+                return Said::default();
+            }
+            self.end(CloseReason::Reset, State::Closed);
             return Said::last(header);
         } else {
             self.refuse(now);
