@@ -9,6 +9,9 @@ ifeq ($(origin RUSTUP_TOOLCHAIN),undefined)
 export RUSTUP_TOOLCHAIN := $(shell .ci/toolchain)
 endif
 
+# Cargo would take `--jobs` for the number of cores that it may use.
+unexport MAKEFLAGS
+
 .PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
@@ -18,8 +21,10 @@ help: ## list the targets
 demo: ## a transfer over links that break, in one command
 	./demo/run.sh
 
-# Cargo comes last: its closing lines are the verdict.
-test: lint proof python-test spelling ## everything that must hold before a change is taken
+# Two at a time: some of them wait, for one another's locks, for the network, or for one core. Cargo comes last: its closing lines are
+# the verdict.
+test: ## everything that must hold before a change is taken
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint proof python-test spelling
 	cargo test --locked --workspace
 
 test-long: fuzz-smoke ## what takes longer, or measures and wants a machine of its own
