@@ -84,28 +84,29 @@ impl<'a> Copy<'a> {
 
     /// The next bytes.
     pub fn data(&mut self, data: &[u8]) -> Result<(), CopyError> {
-        self.hash.update(data);
         if !self.stays(data)? {
             self.write(data)?;
         }
+        self.hash.update(data);
         self.at += data.len() as u64;
         Ok(())
     }
 
     /// The next bytes are zero.
     pub fn hole(&mut self, bytes: u64) -> Result<(), CopyError> {
-        hash_zeros(&mut self.hash, bytes);
         let end = self.at + bytes;
         while self.part.is_none() && self.kept.is_some() && self.at < end {
             let zeros = vec![0; (end - self.at).min(CHUNK_BYTES as u64) as usize];
             if !self.stays(&zeros)? {
                 break;
             }
+            self.hash.update(&zeros);
             self.at += zeros.len() as u64;
         }
         if self.at < end {
             self.punch(end)?;
         }
+        hash_zeros(&mut self.hash, end - self.at);
         self.at = end;
         Ok(())
     }
@@ -143,17 +144,20 @@ impl<'a> Copy<'a> {
         Ok(false)
     }
 
-    /// What is in its place differs from here on: a new file takes its place, which begins as it does.
+    /// What is in its place differs from here on: a new file takes its place, which begins as it does. Somebody may have written to it
+    /// since it was compared: what is copied is hashed.
     fn part_from_kept(&mut self) -> Result<(), CopyError> {
         if !self.folder.overwrite {
             return Err(CopyError::Differs);
         }
         self.open()?;
+        self.hash = Sha256::new();
         if let (Some(part), Some(kept)) = (&self.part, &self.kept) {
             let mut chunk = vec![0; CHUNK_BYTES];
             for begin in (0..self.at).step_by(CHUNK_BYTES) {
                 let length = (self.at - begin).min(CHUNK_BYTES as u64) as usize;
                 kept.read_exact_at(&mut chunk[..length], begin)?;
+                self.hash.update(&chunk[..length]);
                 part.file().write_all_at(&chunk[..length], begin)?;
             }
         }
@@ -217,6 +221,38 @@ impl<'a> Copy<'a> {
     pub fn keep(self) {
         if let Some(part) = self.part.filter(|_| self.length > 0) {
             part.keep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `recv --overwrite`: the beginning is compared, changed by somebody else, and then copied.
+    #[test]
+    fn what_somebody_writes_to_the_file_in_its_place_is_no_part_of_what_was_sent() {
+        for ending in ["other data", "shorter", "hole"] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let folder = Folder::open(dir.path(), true, false).expect("opens");
+            let place = dir.path().join("a");
+            std::fs::write(&place, "one two").expect("written");
+            let kept = File::open(&place).expect("opens");
+            let basis = Basis::Kept(kept, 4);
+            let mut copy = Copy::of(&folder, ".restp-x.part".into(), basis).expect("begins");
+            copy.data(b"one").expect("the same");
+            std::fs::write(&place, "ONE two").expect("written");
+            match ending {
+                "other data" => copy.data(b" 2").expect("copied"),
+                "hole" => copy.hole(2).expect("copied"),
+                _ => {}
+            }
+            let copied = copy.end().expect("copied");
+            let part = copied.part.expect("a new file");
+            let mut content = Vec::new();
+            io::Read::read_to_end(&mut part.file(), &mut content).expect("reads");
+            assert!(content.starts_with(b"ONE"), "{ending}");
+            assert_eq!(copied.digest, Digest::from(Sha256::digest(&content)), "{ending}");
         }
     }
 }
