@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use sha2::{Digest as _, Sha256};
     use std::fs;
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::path::Path;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -379,6 +379,49 @@ mod tests {
             assert!(matches!(target.complete().await, Err(TargetError::Write(_))));
             assert!(names(outside.path()).is_empty());
             assert_eq!(names(dir.path()), ["d"]);
+        }
+    }
+
+    /// Whatever the umask of the receiver is.
+    #[tokio::test]
+    async fn a_folder_that_was_cut_off_gets_its_permissions_and_time_from_the_next() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), false, false).expect("opens");
+        let mut tree = vec![
+            entry(None, "d", Kind::Folder),
+            entry(Some(0), "f", Kind::File(Some(1))),
+        ];
+        tree[0].mode = 0o577;
+        let at = || fs::metadata(dir.path().join("d")).expect("there");
+        for cut_off in [true, false] {
+            let target = begin(&folder, tree.clone()).await.expect("begins");
+            put(&target, b"1").await;
+            if cut_off {
+                assert!(target.complete().await.is_err());
+                assert_eq!(at().mode() & 0o7777, 0o1755, "nobody else writes meanwhile");
+            } else {
+                assert!(target.put(Piece::End(Sha256::digest(b"1").into())).await);
+                target.complete().await.expect("received");
+            }
+        }
+        assert_eq!((at().mode() & 0o7777, at().mtime()), (0o577, 1_000_000_000));
+    }
+
+    /// Permissions that a folder on its way could have, in releases before and in this one.
+    #[tokio::test]
+    async fn a_folder_that_was_there_keeps_its_permissions() {
+        for (there, sent) in [(0o755, 0o055), (0o1777, 0o777), (0o2775, 0o775)] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let folder = Folder::open(dir.path(), false, false).expect("opens");
+            let place = dir.path().join("d");
+            fs::create_dir(&place).expect("made");
+            fs::set_permissions(&place, PermissionsExt::from_mode(there)).expect("set");
+            let mut tree = vec![entry(None, "d", Kind::Folder)];
+            tree[0].mode = sent;
+            let target = begin(&folder, tree).await.expect("begins");
+            target.complete().await.expect("received");
+            let now = fs::metadata(&place).expect("there").mode() & 0o7777;
+            assert_eq!(now, there, "{there:o} {sent:o}");
         }
     }
 

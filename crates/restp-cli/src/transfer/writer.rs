@@ -28,8 +28,11 @@ pub struct Writer {
     _claim: Arc<Claim>,
 }
 
-/// What the owner of a folder may do while it is filled.
-const OWN: u32 = 0o700;
+/// Permissions of a folder while it is filled: its own as far as nobody else may write to it, all of its owner, and the sticky bit, which
+/// has no sense in such a folder. So a transfer that goes on knows what it has made, and takes nobody's own folder for it.
+fn unfinished(entry: &Entry) -> u32 {
+    0o1700 | u32::from(entry.mode) & 0o755
+}
 
 impl Writer {
     /// Of what `peer` sends.
@@ -103,23 +106,22 @@ impl Writer {
     /// A folder that can be written to until everything is in it.
     fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let around = self.inside.around(&self.manifest, number)?;
-        match system::mkdirat(
-            &around,
-            &entry.name,
-            Mode::from_raw_mode(OWN | u32::from(entry.mode)),
-        ) {
+        match system::mkdirat(&around, &entry.name, Mode::RWXU) {
             Ok(()) => self.made[number] = true,
-            Err(rustix::io::Errno::EXIST) => {}
+            Err(rustix::io::Errno::EXIST) => return Ok(()),
             Err(error) => return Err(self.failed(number, error.into())),
         }
+        let handle = self.inside.at(&self.manifest, number)?;
+        // A file system without permissions takes none, and has none to go on with.
+        let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
         Ok(())
     }
 
-    /// The permissions of a folder that was there before are its owner's, unless they are those of a transfer that was cut off.
+    /// The permissions of a folder that was there before are its owner's, unless it is one of a transfer that was cut off.
     fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let handle = self.inside.at(&self.manifest, number)?;
-        let now = system::fstat(&handle).map_err(io::Error::from)?.st_mode & 0o777;
-        if self.made[number] || self.folder.overwrite || now == OWN | u32::from(entry.mode) {
+        let now = system::fstat(&handle).map_err(io::Error::from)?.st_mode & 0o7777;
+        if self.made[number] || self.folder.overwrite || now == unfinished(entry) {
             folder::dress(&handle, entry)?;
         }
         if self.folder.sync {
