@@ -187,12 +187,12 @@ pub fn rename(
     }
 }
 
-/// Gives an open file or folder the permissions and time of `entry`.
+/// Gives an open file or folder the permissions and time of `entry`, and of permissions also `others`, which do not travel.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn dress(file: impl AsFd + Copy, entry: &Entry) -> io::Result<()> {
-    fs::fchmod(file, Mode::from_raw_mode(entry.mode.into()))?;
+pub fn dress(file: impl AsFd + Copy, entry: &Entry, others: u32) -> io::Result<()> {
+    fs::fchmod(file, Mode::from_raw_mode(u32::from(entry.mode) | others))?;
     Ok(fs::futimens(file, &times(entry.modified))?)
 }
 

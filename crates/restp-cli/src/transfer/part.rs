@@ -128,7 +128,7 @@ impl Part {
     /// # Errors
     /// `AlreadyExists` when that is taken, or the system refuses; it is a part still, unless only the folder could not be synced.
     pub fn place(&mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
-        dress(&self.file, entry)?;
+        dress(&self.file, entry, 0)?;
         if sync {
             self.file.sync_all()?;
         }

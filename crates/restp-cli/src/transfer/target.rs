@@ -410,9 +410,15 @@ mod tests {
     /// Permissions that a folder on its way could have, in releases before and in this one.
     #[tokio::test]
     async fn a_folder_that_was_there_keeps_its_permissions() {
-        for (there, sent) in [(0o755, 0o055), (0o1777, 0o777), (0o2775, 0o775)] {
+        for (there, sent, overwrite, expected) in [
+            (0o755, 0o055, false, 0o755),
+            (0o1777, 0o777, false, 0o1777),
+            (0o2775, 0o775, false, 0o2775),
+            (0o1777, 0o755, true, 0o1755),
+            (0o2775, 0o555, true, 0o2555),
+        ] {
             let dir = tempfile::tempdir().expect("a folder");
-            let folder = Folder::open(dir.path(), false, false).expect("opens");
+            let folder = Folder::open(dir.path(), overwrite, false).expect("opens");
             let place = dir.path().join("d");
             fs::create_dir(&place).expect("made");
             fs::set_permissions(&place, PermissionsExt::from_mode(there)).expect("set");
@@ -421,8 +427,25 @@ mod tests {
             let target = begin(&folder, tree).await.expect("begins");
             target.complete().await.expect("received");
             let now = fs::metadata(&place).expect("there").mode() & 0o7777;
-            assert_eq!(now, there, "{there:o} {sent:o}");
+            assert_eq!(now, expected, "{there:o} {sent:o}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_folder_of_another_user_keeps_its_permissions_and_fails_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), true, false).expect("opens");
+        let place = dir.path().join("d");
+        fs::create_dir(&place).expect("made");
+        if std::os::unix::fs::chown(&place, Some(1), None).is_err() {
+            return; // only root gives something away
+        }
+        let before = fs::metadata(&place).expect("there").mode();
+        let mut tree = vec![entry(None, "d", Kind::Folder)];
+        tree[0].mode = 0o700;
+        let target = begin(&folder, tree).await.expect("begins");
+        target.complete().await.expect("received");
+        assert_eq!(fs::metadata(&place).expect("there").mode(), before);
     }
 
     #[tokio::test]

@@ -117,12 +117,16 @@ impl Writer {
         Ok(())
     }
 
-    /// The permissions of a folder that was there before are its owner's, unless it is one of a transfer that was cut off.
+    /// The permissions of a folder that was there before are its owner's, unless it is one of a transfer that was cut off. With
+    /// `--overwrite` it takes those that travel; what does not travel stays, and so does another user's.
     fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let handle = self.inside.at(&self.manifest, number)?;
-        let now = system::fstat(&handle).map_err(io::Error::from)?.st_mode & 0o7777;
-        if self.made[number] || self.folder.overwrite || now == unfinished(entry) {
-            folder::dress(&handle, entry)?;
+        let found = system::fstat(&handle).map_err(io::Error::from)?;
+        let is_own = found.st_uid == nix::unistd::geteuid().as_raw();
+        if self.made[number] || is_own && found.st_mode & 0o7777 == unfinished(entry) {
+            folder::dress(&handle, entry, 0)?;
+        } else if is_own && self.folder.overwrite {
+            folder::dress(&handle, entry, found.st_mode & 0o7000)?;
         }
         if self.folder.sync {
             system::fsync(&handle).map_err(io::Error::from)?;
