@@ -432,6 +432,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_folder_that_arrived_read_only_is_added_to_and_is_read_only_again() {
+        for (sent, end, meanwhile) in [
+            (0o555, "good", 0o1755),
+            (0o555, "wrong digest", 0o1755),
+            (0o755, "good", 0o555), // its owner made it so
+        ] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let folder = Folder::open(dir.path(), false, false).expect("opens");
+            let place = dir.path().join("d");
+            fs::create_dir(&place).expect("made");
+            fs::set_permissions(&place, PermissionsExt::from_mode(0o555)).expect("set");
+            let mut tree = vec![
+                entry(None, "d", Kind::Folder),
+                entry(Some(0), "f", Kind::File(Some(1))),
+            ];
+            tree[0].mode = sent;
+            let target = begin(&folder, tree).await.expect("begins");
+            // The writer has come to the file once there is room for as many as the channel holds.
+            put(&target, b"1").await;
+            for _ in 0..CHUNKS_AHEAD {
+                put(&target, b"").await;
+            }
+            let mode = || fs::metadata(&place).expect("there").mode() & 0o7777;
+            assert_eq!(mode(), meanwhile);
+            let sent = if end == "good" { &b"1"[..] } else { b"2" };
+            assert!(target.put(Piece::End(Sha256::digest(sent).into())).await);
+            // What is read-only by its owner's will is so to all but root.
+            let _ = target.complete().await;
+            assert_eq!(mode(), 0o555, "{end}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_folder_of_another_user_keeps_its_permissions_and_fails_nothing() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = Folder::open(dir.path(), true, false).expect("opens");

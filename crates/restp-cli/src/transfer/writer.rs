@@ -8,7 +8,7 @@ use super::inventory::Basis;
 use super::manifest::{Entry, Kind, Manifest};
 use super::part;
 use super::target::{Delivery, Piece, TargetError};
-use rustix::fs::{self as system, AtFlags, Mode};
+use rustix::fs::{self as system, AtFlags, Mode, Stat};
 use std::io;
 use std::sync::{Arc, mpsc as threads};
 use tokio::sync::mpsc;
@@ -21,6 +21,8 @@ pub struct Writer {
     peer: Vec<u8>,
     /// Which folders this transfer has made.
     made: Vec<bool>,
+    /// Which it has opened to their owner.
+    opened: Vec<usize>,
     arriving: mpsc::Receiver<Piece>,
     /// What there is of each file.
     bases: threads::Receiver<Basis>,
@@ -32,6 +34,10 @@ pub struct Writer {
 /// has no sense in such a folder. So a transfer that goes on knows what it has made, and takes nobody's own folder for it.
 fn unfinished(entry: &Entry) -> u32 {
     0o1700 | u32::from(entry.mode) & 0o755
+}
+
+fn is_own(found: &Stat) -> bool {
+    found.st_uid == nix::unistd::geteuid().as_raw()
 }
 
 impl Writer {
@@ -47,6 +53,7 @@ impl Writer {
             folder: folder.clone(),
             inside: Inside::of(folder),
             made: vec![false; manifest.entries().len()],
+            opened: Vec::new(),
             manifest,
             peer,
             arriving,
@@ -60,6 +67,14 @@ impl Writer {
     /// # Errors
     /// Why it is not. A file that was in the middle is kept if the sender has just gone, and removed otherwise.
     pub fn write(mut self) -> Result<Delivery, TargetError> {
+        let written = self.write_all();
+        if written.is_err() {
+            self.close_folders();
+        }
+        written
+    }
+
+    fn write_all(&mut self) -> Result<Delivery, TargetError> {
         let manifest = self.manifest.clone();
         let mut agreement = Agreement::on(&manifest);
         let mut skipped_files = 0;
@@ -103,18 +118,39 @@ impl Writer {
         })
     }
 
-    /// A folder that can be written to until everything is in it.
+    /// A folder that can be written to until everything is in it: a new one, or one that has arrived read-only before.
     fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let around = self.inside.around(&self.manifest, number)?;
-        match system::mkdirat(&around, &entry.name, Mode::RWXU) {
-            Ok(()) => self.made[number] = true,
-            Err(rustix::io::Errno::EXIST) => return Ok(()),
+        self.made[number] = match system::mkdirat(&around, &entry.name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::EXIST) => false,
             Err(error) => return Err(self.failed(number, error.into())),
-        }
+        };
         let handle = self.inside.at(&self.manifest, number)?;
+        if !self.made[number] {
+            let found = system::fstat(&handle).map_err(io::Error::from)?;
+            let arrived_so = found.st_mode & 0o7777 == u32::from(entry.mode);
+            if !(arrived_so && is_own(&found) && entry.mode & 0o200 == 0) {
+                return Ok(());
+            }
+            self.opened.push(number);
+        }
         // A file system without permissions takes none, and has none to go on with.
         let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
         Ok(())
+    }
+
+    /// Nothing comes any more: what was read-only is so again.
+    fn close_folders(&mut self) {
+        let manifest = self.manifest.clone();
+        for number in std::mem::take(&mut self.opened).into_iter().rev() {
+            let mode = Mode::from_raw_mode(manifest.entries()[number].mode.into());
+            // Why the transfer has failed says more.
+            let _ = self
+                .inside
+                .at(&manifest, number)
+                .map(|handle| system::fchmod(handle, mode));
+        }
     }
 
     /// The permissions of a folder that was there before are its owner's, unless it is one of a transfer that was cut off. With
@@ -122,7 +158,7 @@ impl Writer {
     fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let handle = self.inside.at(&self.manifest, number)?;
         let found = system::fstat(&handle).map_err(io::Error::from)?;
-        let is_own = found.st_uid == nix::unistd::geteuid().as_raw();
+        let is_own = is_own(&found);
         if self.made[number] || is_own && found.st_mode & 0o7777 == unfinished(entry) {
             folder::dress(&handle, entry, 0)?;
         } else if is_own && self.folder.overwrite {
