@@ -64,7 +64,8 @@ fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failur
 }
 
 /// As many open files as the system allows. Each host of a relay and each of its peers has a port, each flow of datagrams and each
-/// TCP connection that is forwarded a socket: with the usual 1024 those of one source could take them all.
+/// TCP connection that is forwarded a socket, each transfer that is received some files and folders: with the usual 1024 those of one
+/// source could take them all.
 fn most_open_files() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most));

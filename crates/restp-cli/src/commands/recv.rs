@@ -3,7 +3,7 @@
 use super::beside::{Beside, Content, tickets};
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
-use super::{GOODBYE, bear, host, publish, run, std_duration};
+use super::{GOODBYE, bear, host, most_open_files, publish, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -33,6 +33,7 @@ const MAX_REFUSALS: usize = 64;
 /// Exit code 2 when it could not begin; 1 when interrupted in the middle of a transfer, or when the one file of
 /// `--once` did not arrive.
 pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
+    most_open_files();
     let user_timeout = plan::timeout(&arguments.timeout)?;
     let mut folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();

@@ -52,14 +52,14 @@ pub struct Copied {
 }
 
 impl<'a> Copy<'a> {
-    /// Of what begins as `basis`; what is new goes to the part `name` of `folder`.
-    pub fn of(folder: &'a Folder, name: String, basis: Basis) -> Result<Self, CopyError> {
+    /// Of what begins as `basis`, which may be that of a file in its place, `kept`; what is new goes to the part `name` of `folder`.
+    pub fn of(folder: &'a Folder, name: String, basis: Basis, kept: Option<File>) -> Result<Self, CopyError> {
         let mut copy = Copy {
             folder,
             name,
             part: None,
             length: 0,
-            kept: None,
+            kept,
             has: 0,
             at: 0,
             hash: Sha256::new(),
@@ -70,7 +70,7 @@ impl<'a> Copy<'a> {
                 copy.has = has;
                 copy.open()?;
             }
-            Basis::Kept(file, has) => (copy.kept, copy.has) = (Some(file), has),
+            Basis::Kept(has) => copy.has = has,
         }
         Ok(copy)
     }
@@ -238,8 +238,8 @@ mod tests {
             let place = dir.path().join("a");
             std::fs::write(&place, "one two").expect("written");
             let kept = File::open(&place).expect("opens");
-            let basis = Basis::Kept(kept, 4);
-            let mut copy = Copy::of(&folder, ".restp-x.part".into(), basis).expect("begins");
+            let name = ".restp-x.part".into();
+            let mut copy = Copy::of(&folder, name, Basis::Kept(4), Some(kept)).expect("begins");
             copy.data(b"one").expect("the same");
             std::fs::write(&place, "ONE two").expect("written");
             match ending {

@@ -23,7 +23,7 @@ pub enum Basis {
     /// A part of an earlier transfer: so many bytes were told of.
     Part(u64),
     /// A file in its place, of which so many bytes were told of.
-    Kept(File, u64),
+    Kept(u64),
 }
 
 /// Looks what there is, file by file.
@@ -60,19 +60,22 @@ impl Inventory {
     }
 
     /// Tells the sender by digests and the writer by `bases`, in the order of the manifest.
-    pub fn tell(mut self, bases: &SyncSender<Basis>) {
+    pub fn tell(mut self, bases: &SyncSender<io::Result<Basis>>) {
         // Who does not hear the rest has gone, or hears from the writer what is wrong.
         let _ = self.tell_all(bases);
     }
 
-    fn tell_all(&mut self, bases: &SyncSender<Basis>) -> Result<(), Gone> {
+    fn tell_all(&mut self, bases: &SyncSender<io::Result<Basis>>) -> Result<(), Gone> {
         let manifest = self.manifest.clone();
         for (number, bytes) in manifest.files() {
-            // Of what cannot be read nothing is there. The sender waits to hear of each file, and the writer finds out why.
-            let (basis, file, has) = match self.find(number, bytes) {
-                Ok(Some((file, has, None))) => (Basis::Part(has), Some(file), has),
-                Ok(Some((file, has, Some(kept)))) => (Basis::Kept(kept, has), Some(file), has),
-                Ok(None) | Err(_) => (Basis::Nothing, None, 0),
+            // The sender waits to hear of each file: of what cannot be read nothing is there, and the writer says why.
+            let (basis, file) = match self.find(number, bytes) {
+                Ok((basis, file)) => (Ok(basis), file),
+                Err(error) => (Err(error), None),
+            };
+            let has = match basis {
+                Ok(Basis::Part(has) | Basis::Kept(has)) => has,
+                _ => 0,
             };
             // The writer may wait for data of files that the sender waits to be told of.
             if let Err(TrySendError::Full(basis)) = bases.try_send(basis) {
@@ -94,33 +97,42 @@ impl Inventory {
         self.flush()
     }
 
-    /// A part, or what has the name already; how much of it counts, and unless it is a part once more for the writer. What may not be
-    /// replaced comes first: it is the same or an error.
-    fn find(&mut self, number: usize, bytes: Option<u64>) -> io::Result<Option<(File, u64, Option<File>)>> {
+    /// A part, or what has the name already. What may not be replaced comes first: it is the same or an error.
+    fn find(&mut self, number: usize, bytes: Option<u64>) -> io::Result<(Basis, Option<File>)> {
         let name = part::name(part::id(&self.peer, &self.manifest.path(number)));
         let part = part::find(&self.folder.handle(), &name)?;
         let kept = match &part {
             Some(_) if self.folder.overwrite => None,
             _ => self.kept(number)?,
         };
-        let again = kept.as_ref().map(File::try_clone).transpose()?;
-        let Some(file) = kept.or(part) else {
-            return Ok(None);
+        let (basis, file): (fn(u64) -> Basis, _) = match (kept, part) {
+            (Some(kept), _) => (Basis::Kept, kept),
+            (None, Some(part)) => (Basis::Part, part),
+            (None, None) => return Ok((Basis::Nothing, None)),
         };
         let has = file.metadata()?.len().min(bytes.unwrap_or(u64::MAX));
-        Ok(Some((file, has, again)))
+        Ok((basis(has), Some(file)))
     }
 
     /// What has its name already.
     fn kept(&mut self, number: usize) -> io::Result<Option<File>> {
         let entry = &self.manifest.entries()[number];
-        // Its folder may not be there yet.
-        let Ok(around) = self.inside.around(&self.manifest, number) else {
-            return Ok(None);
+        let around = match self.inside.around(&self.manifest, number) {
+            // Its folder is not there yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            around => around?,
         };
         match folder::find(&around, &entry.name)? {
             Some(found) if may_compare(&self.folder, entry, &found) => {
-                folder::read(&around, &entry.name).map(Some)
+                match folder::read(&around, &entry.name) {
+                    // What cannot be read can be replaced.
+                    Err(error)
+                        if self.folder.overwrite && error.kind() == io::ErrorKind::PermissionDenied =>
+                    {
+                        Ok(None)
+                    }
+                    file => file.map(Some),
+                }
             }
             _ => Ok(None),
         }
@@ -215,6 +227,30 @@ mod tests {
             files += more;
         }
         assert_eq!(files, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_taken_for_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), false, false).expect("opens");
+        std::os::unix::fs::symlink("elsewhere", dir.path().join("d")).expect("linked");
+        let entry = |parent, name: &str, kind| Entry {
+            parent,
+            name: name.into(),
+            mode: 0o700,
+            modified: Modified::default(),
+            kind,
+        };
+        let entries = vec![
+            entry(None, "d", Kind::Folder),
+            entry(Some(0), "f", Kind::File(Some(1))),
+        ];
+        let manifest = Arc::new(Manifest::new(entries).expect("good"));
+        let (tell, mut answers) = mpsc::channel(8);
+        let (told, bases) = std::sync::mpsc::sync_channel(8);
+        Inventory::of(&folder, manifest, b"peer".to_vec(), tell).tell(&told);
+        assert!(matches!(bases.try_recv(), Ok(Err(_))), "a link is no folder");
+        assert_eq!(answers.try_recv(), Ok(Answer::Nothing(1)));
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub async fn receive(
             })
         }
         // Nothing was begun in its place, as if it had been seen at once.
-        Err(ReceiveError::Target(error @ TargetError::Exists(_))) => {
+        Err(ReceiveError::Target(error @ (TargetError::Exists(_) | TargetError::Unreadable(..)))) => {
             let rejection = Rejection::from(error);
             refuse(connection, &rejection).await;
             Err(rejection.into())

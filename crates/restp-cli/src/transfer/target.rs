@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-/// Files that are looked at before they are written: each may be open.
+/// Files that are looked at before they are written.
 const FILES_AHEAD: usize = 64;
 
 /// Why something cannot be received. The sentences are sent to the peer, so they name no folder of this host.
@@ -28,6 +28,9 @@ pub enum TargetError {
         "the receiver has a file {0:?} already; rename one of them, or let the receiver run with --overwrite"
     )]
     Exists(String),
+    /// What has this name cannot be compared.
+    #[error("the receiver cannot read what it has of {0:?}: {1}")]
+    Unreadable(String, io::Error),
     /// A folder has this name; no option overwrites it.
     #[error("the receiver has a folder {0:?}; rename the file")]
     Folder(String),

@@ -9,6 +9,7 @@ use super::manifest::{Entry, Kind, Manifest};
 use super::part;
 use super::target::{Delivery, Piece, TargetError};
 use rustix::fs::{self as system, AtFlags, Mode, Stat};
+use std::fs::File;
 use std::io;
 use std::sync::{Arc, mpsc as threads};
 use tokio::sync::mpsc;
@@ -25,7 +26,7 @@ pub struct Writer {
     opened: Vec<usize>,
     arriving: mpsc::Receiver<Piece>,
     /// What there is of each file.
-    bases: threads::Receiver<Basis>,
+    bases: threads::Receiver<io::Result<Basis>>,
     /// Let go when the last part is closed.
     _claim: Arc<Claim>,
 }
@@ -46,7 +47,7 @@ impl Writer {
         folder: &Folder,
         (manifest, peer): (Arc<Manifest>, Vec<u8>),
         arriving: mpsc::Receiver<Piece>,
-        bases: threads::Receiver<Basis>,
+        bases: threads::Receiver<io::Result<Basis>>,
         claim: Arc<Claim>,
     ) -> Self {
         Writer {
@@ -197,9 +198,15 @@ impl Writer {
     /// The next file, hidden still, or unchanged in its place.
     fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
         // Nobody looks what there is any more when the sender has gone.
-        let basis = self.bases.recv().unwrap_or(Basis::Nothing);
+        let basis = self.bases.recv().unwrap_or(Ok(Basis::Nothing));
+        let compared = basis.and_then(|basis| match basis {
+            Basis::Kept(_) => Ok((basis, Some(self.kept(number)?))),
+            _ => Ok((basis, None)),
+        });
+        let unreadable = |error| TargetError::Unreadable(self.manifest.path(number), error);
+        let (basis, kept) = compared.map_err(unreadable)?;
         let folder = self.folder.clone();
-        let copy = Copy::of(&folder, self.part_name(number), basis);
+        let copy = Copy::of(&folder, self.part_name(number), basis, kept);
         let mut copy = copy.map_err(|error| self.not_copied(number, error))?;
         let mut together = Vec::new();
         let claimed = loop {
@@ -229,6 +236,12 @@ impl Writer {
             return Err(TargetError::Mismatch(self.manifest.path(number)));
         }
         Ok(copied)
+    }
+
+    /// What has its name, opened when its turn comes: many files may be looked at before.
+    fn kept(&mut self, number: usize) -> io::Result<File> {
+        let around = self.inside.around(&self.manifest, number)?;
+        folder::read(&around, &self.manifest.entries()[number].name)
     }
 
     fn not_copied(&self, number: usize, error: CopyError) -> TargetError {

@@ -277,6 +277,29 @@ fn metrics_and_top_go_on_after_the_system_had_no_room() {
 }
 
 #[test]
+fn a_receiver_opens_as_many_files_as_the_system_lets_it() {
+    let runtime = tempfile::tempdir().unwrap();
+    let dir = runtime.path().join("inbox");
+    let variable = format!("XDG_RUNTIME_DIR={}", runtime.path().display());
+    let through = [
+        "env",
+        &variable,
+        "sh",
+        "-c",
+        "ulimit -S -n 128; exec \"$@\"",
+        "sh",
+    ];
+    let nothing = std::fs::File::open("/dev/null").unwrap();
+    let words = ["recv", "--listen", "127.0.0.1:0", "--dir", dir.to_str().unwrap()];
+    let _receiver = Running::start_through(&through, nothing.into(), &words);
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", seen[0]["pid"])).unwrap();
+    let limit = limits.lines().find(|line| line.starts_with("Max open files"));
+    let limit: Vec<_> = limit.unwrap().split_whitespace().collect();
+    assert_eq!(limit[3], limit[4], "{limits}");
+}
+
+#[test]
 fn quiet_says_nothing_and_verbose_more() {
     let runtime = tempfile::tempdir().unwrap();
     let (_receiver, ticket) = recv(runtime.path(), &["--overwrite"]);
