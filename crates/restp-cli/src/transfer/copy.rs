@@ -23,8 +23,8 @@ pub struct Copy<'a> {
     length: u64,
     /// What is in its place.
     kept: Option<File>,
-    /// Bytes that the sender was told of.
-    has: u64,
+    /// What the sender was told of.
+    basis: Basis,
     at: u64,
     hash: Sha256,
 }
@@ -60,17 +60,12 @@ impl<'a> Copy<'a> {
             part: None,
             length: 0,
             kept,
-            has: 0,
+            basis,
             at: 0,
             hash: Sha256::new(),
         };
-        match basis {
-            Basis::Nothing => {}
-            Basis::Part(has) => {
-                copy.has = has;
-                copy.open()?;
-            }
-            Basis::Kept(has) => copy.has = has,
+        if basis.begun > 0 {
+            copy.open()?;
         }
         Ok(copy)
     }
@@ -114,16 +109,20 @@ impl<'a> Copy<'a> {
     /// The next bytes are as they are here; they are read back, so that the digest is of what is on the disk.
     pub fn same(&mut self, bytes: u64) -> Result<(), CopyError> {
         let end = self.at + bytes;
-        if end > self.has {
+        if end > self.basis.has {
             return Err(CopyError::NotTold);
         }
         while self.at < end {
-            let mut chunk = vec![0; (end - self.at).min(CHUNK_BYTES as u64) as usize];
-            let from = self.kept.as_ref().or(self.part.as_ref().map(Part::file));
+            let is_begun = self.at < self.basis.begun;
+            let (from, until) = match is_begun {
+                true => (self.part.as_ref().map(Part::file), self.basis.begun.min(end)),
+                false => (self.kept.as_ref(), end),
+            };
+            let mut chunk = vec![0; (until - self.at).min(CHUNK_BYTES as u64) as usize];
             from.ok_or(CopyError::NotTold)?
                 .read_exact_at(&mut chunk, self.at)?;
             self.hash.update(&chunk);
-            if self.kept.is_some() && self.part.is_some() {
+            if !is_begun && self.part.is_some() {
                 self.write(&chunk)?;
             }
             self.at += chunk.len() as u64;
@@ -239,7 +238,7 @@ mod tests {
             std::fs::write(&place, "one two").expect("written");
             let kept = File::open(&place).expect("opens");
             let name = ".restp-x.part".into();
-            let mut copy = Copy::of(&folder, name, Basis::Kept(4), Some(kept)).expect("begins");
+            let mut copy = Copy::of(&folder, name, Basis::default(), Some(kept)).expect("begins");
             copy.data(b"one").expect("the same");
             std::fs::write(&place, "ONE two").expect("written");
             match ending {

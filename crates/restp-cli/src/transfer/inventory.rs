@@ -15,15 +15,23 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use tokio::sync::mpsc;
 
-/// What there is of a file.
-#[derive(Debug)]
-pub enum Basis {
-    /// Nothing.
-    Nothing,
-    /// A part of an earlier transfer: so many bytes were told of.
-    Part(u64),
-    /// A file in its place, of which so many bytes were told of.
-    Kept(u64),
+/// What there is of a file, as the sender is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Basis {
+    /// Bytes.
+    pub has: u64,
+    /// The first of them, of a part of an earlier transfer.
+    pub begun: u64,
+    /// There is a file in its place, and those behind are of it.
+    pub is_kept: bool,
+}
+
+/// What is read back for it.
+#[derive(Default)]
+struct There {
+    basis: Basis,
+    part: Option<File>,
+    kept: Option<File>,
 }
 
 /// Looks what there is, file by file.
@@ -69,22 +77,19 @@ impl Inventory {
         let manifest = self.manifest.clone();
         for (number, bytes) in manifest.files() {
             // The sender waits to hear of each file: of what cannot be read nothing is there, and the writer says why.
-            let (basis, file) = match self.find(number, bytes) {
-                Ok((basis, file)) => (Ok(basis), file),
-                Err(error) => (Err(error), None),
+            let (basis, there) = match self.find(number, bytes) {
+                Ok(there) => (Ok(there.basis), there),
+                Err(error) => (Err(error), There::default()),
             };
-            let has = match basis {
-                Ok(Basis::Part(has) | Basis::Kept(has)) => has,
-                _ => 0,
-            };
+            let has = there.basis.has;
             // The writer may wait for data of files that the sender waits to be told of.
             if let Err(TrySendError::Full(basis)) = bases.try_send(basis) {
                 self.flush()?;
                 bases.send(basis).map_err(|_| Gone)?;
             }
-            match file {
-                Some(file) if has > 0 => self.digests(&file, has)?,
-                _ => self.nothing += 1,
+            match has {
+                0 => self.nothing += 1,
+                _ => self.digests(&there)?,
             }
             // While the sender may be waiting for it, and in few answers otherwise.
             if self.nothing >= RUN || has > 0 {
@@ -97,21 +102,34 @@ impl Inventory {
         self.flush()
     }
 
-    /// A part, or what has the name already. What may not be replaced comes first: it is the same or an error.
-    fn find(&mut self, number: usize, bytes: Option<u64>) -> io::Result<(Basis, Option<File>)> {
-        let name = part::name(part::id(&self.peer, &self.manifest.path(number)));
-        let part = part::find(&self.folder.handle(), &name)?;
-        let kept = match &part {
-            Some(_) if self.folder.overwrite => None,
-            _ => self.kept(number)?,
+    /// A part, and behind it what has the name already. What may not be replaced counts alone: it is the same or an error.
+    fn find(&mut self, number: usize, bytes: Option<u64>) -> io::Result<There> {
+        let kept = self.kept(number)?;
+        let part = match &kept {
+            Some(_) if !self.folder.overwrite => None,
+            _ => {
+                let name = part::name(part::id(&self.peer, &self.manifest.path(number)));
+                part::find(&self.folder.handle(), &name)?
+            }
         };
-        let (basis, file): (fn(u64) -> Basis, _) = match (kept, part) {
-            (Some(kept), _) => (Basis::Kept, kept),
-            (None, Some(part)) => (Basis::Part, part),
-            (None, None) => return Ok((Basis::Nothing, None)),
+        let length = |file: &Option<File>| match file {
+            Some(file) => Ok::<_, io::Error>(file.metadata()?.len().min(bytes.unwrap_or(u64::MAX))),
+            None => Ok(0),
         };
-        let has = file.metadata()?.len().min(bytes.unwrap_or(u64::MAX));
-        Ok((basis(has), Some(file)))
+        let (begun, whole) = (length(&part)?, length(&kept)?);
+        let is_kept = kept.is_some() && (part.is_none() || whole > begun);
+        // No chunk is of both.
+        let begun = if is_kept {
+            begun - begun % CHUNK_BYTES as u64
+        } else {
+            begun
+        };
+        let basis = Basis {
+            has: begun.max(whole),
+            begun,
+            is_kept,
+        };
+        Ok(There { basis, part, kept })
     }
 
     /// What has its name already.
@@ -138,7 +156,8 @@ impl Inventory {
         }
     }
 
-    fn digests(&mut self, file: &File, has: u64) -> Result<(), Gone> {
+    fn digests(&mut self, there: &There) -> Result<(), Gone> {
+        let has = there.basis.has;
         self.flush()?;
         self.say(Answer::Has(has))?;
         let mut digests = Vec::new();
@@ -146,7 +165,7 @@ impl Inventory {
         for begin in (0..has).step_by(CHUNK_BYTES) {
             let length = (has - begin).min(CHUNK_BYTES as u64) as usize;
             // What cannot be read, or was cut meanwhile, is sent: nothing has this digest.
-            let read = file.read_exact_at(&mut chunk[..length], begin);
+            let read = there.read(&mut chunk[..length], begin);
             let digest = read.map(|()| Digest::from(Sha256::digest(&chunk[..length])));
             digests.push(digest.unwrap_or_default());
             if digests.len() == MAX_BODY_BYTES / size_of::<Digest>() {
@@ -168,6 +187,19 @@ impl Inventory {
 
     fn say(&self, answer: Answer) -> Result<(), Gone> {
         self.answers.blocking_send(answer).map_err(|_| Gone)
+    }
+}
+
+impl There {
+    fn read(&self, chunk: &mut [u8], at: u64) -> io::Result<()> {
+        let file = if at < self.basis.begun {
+            &self.part
+        } else {
+            &self.kept
+        };
+        file.as_ref()
+            .ok_or(io::ErrorKind::NotFound)?
+            .read_exact_at(chunk, at)
     }
 }
 
@@ -261,7 +293,16 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&[7; CHUNK_BYTES]).expect("written");
         let has = CHUNK_BYTES as u64 + 1;
-        assert!(inventory.digests(&file, has).is_ok());
+        let there = There {
+            basis: Basis {
+                has,
+                begun: has,
+                is_kept: false,
+            },
+            part: Some(file),
+            kept: None,
+        };
+        assert!(inventory.digests(&there).is_ok());
         let first = Digest::from(Sha256::digest([7; CHUNK_BYTES]));
         assert_eq!(answers.try_recv(), Ok(Answer::Has(has)));
         assert_eq!(

@@ -198,10 +198,10 @@ impl Writer {
     /// The next file, hidden still, or unchanged in its place.
     fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
         // Nobody looks what there is any more when the sender has gone.
-        let basis = self.bases.recv().unwrap_or(Ok(Basis::Nothing));
-        let compared = basis.and_then(|basis| match basis {
-            Basis::Kept(_) => Ok((basis, Some(self.kept(number)?))),
-            _ => Ok((basis, None)),
+        let basis = self.bases.recv().unwrap_or(Ok(Basis::default()));
+        let compared = basis.and_then(|basis| match basis.is_kept {
+            true => Ok((basis, Some(self.kept(number)?))),
+            false => Ok((basis, None)),
         });
         let unreadable = |error| TargetError::Unreadable(self.manifest.path(number), error);
         let (basis, kept) = compared.map_err(unreadable)?;

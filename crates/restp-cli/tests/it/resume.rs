@@ -137,6 +137,40 @@ fn what_is_there_is_not_sent_again() {
     assert_eq!(listing(&bold.folder.path().join("photos")), listing(&top));
 }
 
+/// The update of a file is cut off: what lies behind the cut is still that of the file before.
+#[test]
+fn an_update_that_was_cut_off_sends_only_what_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(&["--overwrite"]);
+    let file = write(folder.path(), "a", &content(BYTES));
+    let send = || restp(&["send", "--json", file.to_str().unwrap(), &receiver.ticket]);
+    assert_eq!(send().code, Some(0));
+    let mut changed = content(BYTES);
+    changed[..8 << 20].fill(7);
+    write(folder.path(), "a", &changed);
+    let path = emulate(&receiver.address, "rate = \"8 Mbit/s\"\n");
+    let cut_off = Running::start(&[
+        "send",
+        file.to_str().unwrap(),
+        &receiver.ticket,
+        "--address",
+        &path.address,
+    ]);
+    wait_until("it is in the middle", || {
+        part_bytes(receiver.folder.path()) > 1 << 20
+    });
+    cut_off.signal(Signal::SIGKILL);
+    cut_off.end();
+    let there = part_bytes(receiver.folder.path());
+    assert!(there < 8 << 20, "{there}");
+    let sent = send();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let resumed = sent.json()["resumed_bytes"].as_u64().unwrap();
+    assert!(resumed > (8 << 20) + (512 << 10), "{resumed} of what was there");
+    assert!(fs::read(receiver.folder.path().join("a")).unwrap() == changed);
+    assert_eq!(receiver.names(), ["a"]);
+}
+
 /// A folder that was cut off goes on with the file that was in the middle, and skips those before it.
 #[test]
 fn a_folder_goes_on_where_it_was() {
