@@ -54,7 +54,14 @@ pub fn find(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
 /// The part with this name, or a new one, and a lock on it. None: it was removed meanwhile.
 fn open(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
     let opened = match find(folder, name)? {
-        Some(_) => fs::openat(folder, name, OFlags::RDWR | FLAGS, Mode::empty()),
+        Some(found) => {
+            // Nobody writes it; NFS locks exclusively only what is open for writing.
+            fs::flock(&found, FlockOperation::NonBlockingLockShared)?;
+            // It has others where the end came just before it got its name.
+            fs::fchmod(&found, Mode::RUSR | Mode::WUSR)?;
+            drop(found);
+            fs::openat(folder, name, OFlags::RDWR | FLAGS, Mode::empty())
+        }
         None => {
             // Whatever has the name is no part.
             let _ = fs::unlinkat(folder, name, AtFlags::empty());
@@ -123,18 +130,20 @@ impl Part {
         self.leaves = false;
     }
 
-    /// Gives it the name of `entry` in `to`, in one step, with its permissions and time.
+    /// Gives it the name of `entry` in `to`, in one step, with its permissions and time. These it gets last: with them it looks old, and
+    /// its owner may not be let write to it.
     ///
     /// # Errors
-    /// `AlreadyExists` when that is taken, or the system refuses; it is a part still, unless only the folder could not be synced.
+    /// `AlreadyExists` when that is taken, or the system refuses; it is a part still, unless only the rest could not be synced.
     pub fn place(&mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
-        dress(&self.file, entry, 0)?;
         if sync {
             self.file.sync_all()?;
         }
+        dress(&self.file, entry, 0)?;
         rename((&self.folder, &self.name), (to, &entry.name), overwrite)?;
         self.leaves = false;
         if sync {
+            self.file.sync_all()?;
             fs::fsync(to)?;
         }
         Ok(())
@@ -216,7 +225,7 @@ pub fn clean(folder: &OwnedFd, keep: Duration, now: u64) -> io::Result<usize> {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn handle(dir: &std::path::Path) -> Arc<OwnedFd> {
         Arc::new(fs::open(dir, FOLDER, Mode::empty()).expect("opens"))
@@ -269,6 +278,17 @@ mod tests {
             part.file().write_all(b"theirs").expect("written");
             assert_eq!(std::fs::read(&victim).expect("reads"), b"mine", "{hostile}");
         }
+    }
+
+    #[test]
+    fn a_part_that_was_about_to_get_its_name_is_gone_on_with() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = dir.path().join(".restp-x.part");
+        std::fs::write(&place, "content").expect("written");
+        std::fs::set_permissions(&place, PermissionsExt::from_mode(0o444)).expect("set");
+        let part = Part::open(handle(dir.path()), ".restp-x.part".into()).expect("opens");
+        let found = part.file().metadata().expect("there");
+        assert_eq!((found.len(), found.mode() & 0o777), (7, 0o600));
     }
 
     #[test]
