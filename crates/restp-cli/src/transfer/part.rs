@@ -138,6 +138,9 @@ impl Part {
     pub fn place(&mut self, to: &OwnedFd, entry: &Entry, (overwrite, sync): (bool, bool)) -> io::Result<()> {
         if sync {
             self.file.sync_all()?;
+        } else {
+            // A file system over a network may say only now that there is no room.
+            nix::unistd::close(self.file.try_clone()?)?;
         }
         dress(&self.file, entry, 0)?;
         rename((&self.folder, &self.name), (to, &entry.name), overwrite)?;
