@@ -221,7 +221,7 @@ impl Plan<'_> {
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
-        let tally = sent.map_err(|error| Failure::operation(explain(&error, &peer)))?;
+        let tally = sent.map_err(|error| Failure::operation(explain(&error, &peer, watch.silent_for())))?;
         let outcome = Outcome::new(connection, &watch, seconds, tally);
         // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
         let farewell = async {
@@ -255,8 +255,15 @@ impl Plan<'_> {
     }
 }
 
-fn explain(error: &SendError, peer: &str) -> String {
+/// Why a transfer to `peer`, which has not been heard for `silent_for`, has failed.
+fn explain(error: &SendError, peer: &str, silent_for: Duration) -> String {
     match error {
+        // One whose disk is busy answers questions, and takes nothing.
+        SendError::Connection(CloseReason::TimedOut(waited)) if silent_for < *waited / 2 => format!(
+            "the receiver at {peer} answers, but has taken nothing for {}; look whether its disk is busy, then send \
+             again (--timeout waits longer)",
+            span(*waited)
+        ),
         SendError::Connection(CloseReason::TimedOut(silence)) => format!(
             "the receiver at {peer} has not answered for {}; check that `restp recv` still runs there and that \
              the network is up, then send again (--timeout bears longer outages)",
@@ -269,5 +276,19 @@ fn explain(error: &SendError, peer: &str) -> String {
             format!("the receiver at {peer} ended the connection without a verdict; send again")
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_that_answers_and_takes_nothing_is_not_called_silent() {
+        let waited = Duration::from_secs(30);
+        let error = SendError::Connection(CloseReason::TimedOut(waited));
+        let said = |seconds| explain(&error, "host", Duration::from_secs(seconds));
+        assert!(said(30).contains("has not answered for 30"), "{}", said(30));
+        assert!(said(5).contains("has taken nothing for 30"), "{}", said(5));
     }
 }

@@ -27,7 +27,13 @@ pub struct Copy<'a> {
     basis: Basis,
     at: u64,
     hash: Sha256,
+    /// Bytes that the disk may not have yet.
+    unsynced: u64,
 }
+
+/// With `--fsync` so many bytes at a time are written through: with all of a file at its end, the disk could need longer for it than the
+/// sender waits for anything to be taken.
+const SYNC_BYTES: u64 = 64 << 20;
 
 /// Why it does not arrive.
 #[derive(Debug, Error)]
@@ -63,6 +69,7 @@ impl<'a> Copy<'a> {
             basis,
             at: 0,
             hash: Sha256::new(),
+            unsynced: 0,
         };
         if basis.begun > 0 {
             copy.open()?;
@@ -151,16 +158,15 @@ impl<'a> Copy<'a> {
         }
         self.open()?;
         self.hash = Sha256::new();
-        if let (Some(part), Some(kept)) = (&self.part, &self.kept) {
-            let mut chunk = vec![0; CHUNK_BYTES];
-            for begin in (0..self.at).step_by(CHUNK_BYTES) {
-                let length = (self.at - begin).min(CHUNK_BYTES as u64) as usize;
+        let mut chunk = vec![0; CHUNK_BYTES];
+        for begin in (0..self.at).step_by(CHUNK_BYTES) {
+            let length = (self.at - begin).min(CHUNK_BYTES as u64) as usize;
+            if let Some(kept) = &self.kept {
                 kept.read_exact_at(&mut chunk[..length], begin)?;
-                self.hash.update(&chunk[..length]);
-                part.file().write_all_at(&chunk[..length], begin)?;
             }
+            self.hash.update(&chunk[..length]);
+            self.put(begin, &chunk[..length])?;
         }
-        self.length = self.length.max(self.at);
         Ok(())
     }
 
@@ -168,10 +174,18 @@ impl<'a> Copy<'a> {
         if self.part.is_none() {
             self.open()?;
         }
-        if let Some(part) = &self.part {
-            part.file().write_all_at(data, self.at)?;
+        Ok(self.put(self.at, data)?)
+    }
+
+    fn put(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
+        let Some(part) = &self.part else { return Ok(()) };
+        part.file().write_all_at(data, at)?;
+        self.length = self.length.max(at + data.len() as u64);
+        self.unsynced += data.len() as u64;
+        if self.folder.sync && self.unsynced >= SYNC_BYTES {
+            part.file().sync_data()?;
+            self.unsynced = 0;
         }
-        self.length = self.length.max(self.at + data.len() as u64);
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub struct Watch {
     resumed: AtomicU64,
     down_events: AtomicU64,
     clock: Clock,
+    /// When the peer was last heard, in nanoseconds.
+    heard_at: AtomicU64,
     /// When data last arrived, and the longest time between two arrivals, in nanoseconds; zero before there are any.
     arrived_at: AtomicU64,
     longest_stall: AtomicU64,
@@ -44,6 +46,7 @@ impl Default for Watch {
             resumed: AtomicU64::new(0),
             down_events: AtomicU64::new(0),
             clock: Clock::start(),
+            heard_at: AtomicU64::new(0),
             arrived_at: AtomicU64::new(0),
             longest_stall: AtomicU64::new(0),
             changes: Mutex::default(),
@@ -118,6 +121,12 @@ impl Watch {
         self.down_events.load(Ordering::Relaxed)
     }
 
+    /// How long nothing has come from the peer, as seen by looks.
+    pub fn silent_for(&self) -> Duration {
+        let heard_at = Duration::from_nanos(self.heard_at.load(Ordering::Relaxed));
+        self.clock.now().since(Time::ZERO + heard_at)
+    }
+
     /// How services have changed so far: the latest 256.
     pub fn changes(&self, connection: &Connection) -> Vec<Changed> {
         self.keep(connection.take_changes());
@@ -155,6 +164,10 @@ impl Watch {
                 }
                 _ = ticks.tick() => {
                     let stats = connection.stats();
+                    if stats.received_packets != silence.heard {
+                        let now = self.clock.now().since(Time::ZERO).as_nanos();
+                        self.heard_at.store(now, Ordering::Relaxed);
+                    }
                     let down_for = silence.look(&stats);
                     if down_for == Some(DOWN_AFTER) {
                         self.down_events.fetch_add(1, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 
 use crate::common::{self, FOR_EVER, Line, Receiver, Running, content, dies_after, emulate, restp, write};
 use nix::sys::signal::Signal;
+use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
 use std::time::Duration;
 
 /// Slow enough that a transfer of [`LONG`] bytes is in the middle for more than a minute.
@@ -87,6 +88,24 @@ fn a_vanished_receiver_is_given_up_with_what_to_check() {
         assert!(sent.stderr.contains("check"), "{sent:?}");
         assert!(silence(&sent.stderr) >= 2.0, "{sent:?}");
     }
+}
+
+/// Its disk is busy, say.
+#[tokio::test]
+async fn a_receiver_that_answers_and_takes_nothing_is_not_called_silent() {
+    let config = EndpointConfig::new(Composition::default().check().unwrap());
+    let config = config.listen(crate::transfer::SERVICE_PORT, Acceptance::Any);
+    let receiver = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", &content(LONG));
+    let address = receiver.local_addr().to_string();
+    let words = ["send", file.to_str().unwrap(), &address, "--timeout", "2 s"];
+    let sender = Running::start_keeping(folder.path(), &words);
+    let unread = receiver.accept().await.unwrap();
+    let accepted_nothing_there = [1, 0, 0, 5, 0, 4, 0, 0, 0, 1];
+    unread.send(accepted_nothing_there.to_vec().into()).await.unwrap();
+    let sent = tokio::task::spawn_blocking(|| sender.end()).await.unwrap();
+    common::says(&sent, 1, &["answers", "has taken nothing for"]);
 }
 
 /// The seconds after which a sender says that it has given up.
