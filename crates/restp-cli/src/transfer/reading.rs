@@ -62,7 +62,11 @@ impl<'a> Reading<'a> {
     /// When it cannot be read, or is not as it was.
     pub fn file(mut self, file: &File) -> Result<Option<Digest>, SourceError> {
         let wanted = self.records(file)?;
+        let beyond = file.read_at(&mut [0], self.bytes);
         self.place.check(file)?;
+        if beyond.map_err(|source| self.failed(source))? > 0 {
+            return Err(SourceError::Untold(self.place.path().into()));
+        }
         Ok(wanted.then(|| self.end()).flatten())
     }
 

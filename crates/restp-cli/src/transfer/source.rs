@@ -60,6 +60,9 @@ pub enum SourceError {
     /// Its length is not told, and it does not end.
     #[error("{}: the system tells no length, and it is longer than {} MiB; copy it to a regular file first", .0.display(), MAX_UNTOLD >> 20)]
     Endless(PathBuf),
+    /// Its length is not told, and others are sent with it.
+    #[error("{}: the system tells no length; send it by itself, or copy it to a regular file first", .0.display())]
+    Untold(PathBuf),
     /// It has another length or another time of change than at the start.
     #[error("{} {how} while it was sent; send it again when nobody writes to it", .path.display())]
     Changed {
@@ -294,6 +297,18 @@ mod tests {
         let empty = file(b"");
         let source = open(empty.path()).expect("opens");
         assert_eq!(all(source.read(nothing())).await.expect("reads").0, b"");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_file_whose_length_is_not_told_is_not_sent_empty_beside_others() {
+        let other = file(b"");
+        let paths = [other.path().to_owned(), PathBuf::from("/proc/self/mountinfo")];
+        let (tell, told) = mpsc::channel(1);
+        tell.try_send(Answer::Nothing(2)).expect("room");
+        let source = Source::open(&paths, "").expect("opens");
+        let failed = all(source.read(Told::by(told))).await.expect_err("has content");
+        assert!(failed.to_string().contains("tells no length"), "{failed}");
     }
 
     #[test]
