@@ -2,6 +2,7 @@
 
 use super::INTERVAL;
 use super::table::{self, Row};
+use crate::failure::Failure;
 use crate::monitor::places;
 use crate::monitor::snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,12 +88,14 @@ impl Feeds {
         Some(*snapshot)
     }
 
-    /// Listens, and looks for new commands, until it is dropped.
-    pub async fn follow(&mut self) -> std::convert::Infallible {
+    /// Hands over what comes, and looks for new commands, until it is dropped or `each` fails.
+    pub async fn follow(&mut self, each: impl Fn(Snapshot) -> Result<(), Failure>) -> Failure {
         let mut looks = tokio::time::interval(INTERVAL);
         loop {
             tokio::select! {
-                _ = self.next() => {}
+                snapshot = self.next() => if let Some(Err(failure)) = snapshot.map(&each) {
+                    return failure;
+                },
                 _ = looks.tick() => self.look_for_more(),
             }
         }
@@ -137,5 +140,48 @@ async fn read(stream: UnixStream, socket: &Path, sender: &mpsc::Sender<News>) {
         {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+    use tokio::time::{sleep, timeout};
+
+    /// They tell more often than it looks for others.
+    #[tokio::test(start_paused = true)]
+    async fn commands_that_start_later_are_found_while_others_tell() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let mut feeds = Feeds::of_folder(folder.path().into());
+        let sender = feeds.sender.clone();
+        tokio::spawn(async move {
+            loop {
+                let snapshot = Snapshot {
+                    command: "recv".into(),
+                    pid: 1,
+                    seconds: 0.0,
+                    forged_datagrams: 0,
+                    connections: Vec::new(),
+                };
+                sender
+                    .send(("1.sock".into(), Some(Box::new(snapshot))))
+                    .await
+                    .unwrap();
+                sleep(INTERVAL / 2).await;
+            }
+        });
+        let later = folder.path().join("2.sock");
+        let begun = std::cell::OnceCell::new();
+        let each = |_| {
+            begun.get_or_init(|| UnixListener::bind(&later).unwrap());
+            Ok(())
+        };
+        assert!(timeout(INTERVAL * 10, feeds.follow(each)).await.is_err());
+        assert!(feeds.read.contains(&later));
     }
 }

@@ -35,11 +35,12 @@ pub fn execute(arguments: &Top, output: Output) -> Result<(), Failure> {
         feeds.look_for_more();
         let work = async {
             if once {
-                tokio::time::timeout(TWICE, feeds.follow()).await.ok();
+                tokio::time::timeout(TWICE, feeds.follow(|_| Ok(()))).await.ok();
                 return print(&feeds, output);
             }
             if output.json {
-                return relay(&mut feeds, output).await;
+                let each = |snapshot| output.result(&snapshot, |_| String::new());
+                return Err(feeds.follow(each).await);
             }
             screen::show(&mut feeds).await
         };
@@ -73,14 +74,4 @@ fn print(feeds: &Feeds, output: Output) -> Result<(), Failure> {
             .try_for_each(|snapshot| output.result(snapshot, |_| String::new()));
     }
     output.text(&table::text(&feeds.rows()))
-}
-
-/// Every snapshot as it comes.
-async fn relay(feeds: &mut Feeds, output: Output) -> Result<(), Failure> {
-    loop {
-        tokio::select! {
-            Some(snapshot) = feeds.next() => output.result(&snapshot, |_| String::new())?,
-            () = tokio::time::sleep(INTERVAL) => feeds.look_for_more(),
-        }
-    }
 }
