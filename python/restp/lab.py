@@ -6,6 +6,7 @@ from restp import frames, results
 from restp.frames import Frame
 from restp.results import Table
 from restp.scenarios import ScenarioLike, with_changes
+from restp.store import in_order
 
 
 def run(
@@ -33,4 +34,4 @@ def run(
     lines: list[bytes] = []
     built.run(built.jobs(seed, runs), threads, lines.append)
     nested = results.located(results.parse(lines), built.id, results.axes(spec.coordinates()))
-    return frames.frame(results.flat(nested, table), frame)
+    return frames.frame(results.flat(in_order([nested]), table), frame)

@@ -87,7 +87,7 @@ impl Scenario {
     }
 
     /// Does these jobs on `threads` (all processors when None), without the interpreter's lock. `each` gets every result,
-    /// a line of JSON, in the order of the jobs. What it raises ends the rest.
+    /// a line of JSON, as soon as it is there. What it raises ends the rest.
     #[pyo3(signature = (jobs, threads, each))]
     fn run(
         &self,
@@ -106,9 +106,8 @@ impl Scenario {
         };
         let mut raised = Ok(());
         let outcome = py.detach(|| {
-            let mut next = jobs.iter();
-            run::run_jobs(&self.0, &jobs, &options, |result| {
-                let line = line(next.next().map_or(0, |job| job.point), &result);
+            run::run_jobs(&self.0, &jobs, &options, |job, result| {
+                let line = line(job.point, &result);
                 raised = Python::attach(|py| {
                     py.check_signals()?;
                     each.call1(py, (PyBytes::new(py, &line),)).map(drop)

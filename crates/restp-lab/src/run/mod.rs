@@ -12,6 +12,7 @@ mod traces;
 
 pub use capture::{Frame, FrameSink};
 pub use columns::{Column, Table};
+use parallel::as_done;
 pub(crate) use parallel::in_order;
 pub use replication::traced;
 pub use result::{RunError, RunResult};
@@ -97,7 +98,9 @@ pub fn run(
     let jobs = jobs(scenario, options)?;
     let (mut runs, mut judged): (Vec<RunResult>, Vec<RunResult>) = (Vec::new(), Vec::new());
     let mut done = 0;
-    let outcome = run_jobs(scenario, &jobs, options, |result| {
+    let work = |index: usize| replicate(scenario, jobs[index], options);
+    let outcome = in_order(options.threads, jobs.len(), work, |result| {
+        let result = result?;
         runs.push(result.clone());
         if each(Line::Run(result)).is_break() {
             return Ok(ControlFlow::Break(()));
@@ -160,18 +163,23 @@ pub fn jobs(scenario: &Scenario, options: &Options<'_>) -> Result<Vec<Job>, RunE
     Ok(jobs)
 }
 
-/// Does these jobs, whose points must exist, on `options.threads`; `each` gets the results in the order of the jobs and
-/// may stop the rest with [`ControlFlow::Break`].
+/// Does these jobs, whose points must exist, on `options.threads`; `each` gets every result as soon as it is there and may stop the rest
+/// with [`ControlFlow::Break`].
 ///
 /// # Errors
-/// The first run, in that order, that could not go on, or the error of `each`.
+/// The first run that could not go on, or the error of `each`.
 pub fn run_jobs(
     scenario: &Scenario,
     jobs: &[Job],
     options: &Options<'_>,
-    mut each: impl FnMut(RunResult) -> Result<ControlFlow<()>, RunError>,
+    mut each: impl FnMut(Job, RunResult) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<ControlFlow<()>, RunError> {
-    let work =
-        |index: usize| replication::replicate(&scenario.points()[jobs[index].point], jobs[index], options);
-    in_order(options.threads, jobs.len(), work, |result| each(result?))
+    let work = |index: usize| replicate(scenario, jobs[index], options);
+    as_done(options.threads, jobs.len(), work, |index, result| {
+        each(jobs[index], result?)
+    })
+}
+
+fn replicate(scenario: &Scenario, job: Job, options: &Options<'_>) -> Result<RunResult, RunError> {
+    replication::replicate(&scenario.points()[job.point], job, options)
 }
