@@ -24,7 +24,7 @@ demo: ## a transfer over links that break, in one command
 # Two at a time: some of them wait, for one another's locks, for the network, or for one core. Cargo comes last: its closing lines are
 # the verdict.
 test: ## everything that must hold before a change is taken
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint proof python-test spelling
+	make --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint proof python-test spelling
 	cargo test --locked --workspace
 
 test-long: fuzz-smoke ## what takes longer, or measures and wants a machine of its own

@@ -46,10 +46,10 @@ impl Connection {
         if change == Change::Agreed {
             return self.propose(now, to);
         }
-        // The application has asked for it now, whoever brought it about.
-        self.eras.relied_on = Strength::of(&to);
-        if change == Change::Local {
-            self.change_alone(now, to);
+        match change {
+            // The application asks for what there is, whoever brought it about.
+            Change::Nothing => self.eras.relied_on = Strength::of(&to),
+            Change::Local | Change::Agreed => self.change_alone(now, to),
         }
         Ok(change)
     }

@@ -135,6 +135,7 @@ impl Connection {
             return self.eras.say(answer(message, None));
         };
         self.note_overtaken(now);
+        self.rebase_wish(terms);
         let own = self.first_of_next();
         self.eras.answered = Some((message.attempt, Some(own)));
         self.eras
@@ -223,6 +224,16 @@ impl Connection {
         }
         self.eras.stop_asking();
         self.sender.hold_new_from(None);
+        self.rebase_wish(self.eras.current.terms);
+    }
+
+    /// `terms` come, or stay: a wish that is not about terms is for those.
+    fn rebase_wish(&mut self, terms: Terms) {
+        if let Some(wish) = self.eras.wanted.as_mut().filter(|wish| !wish.about_terms)
+            && let Ok(rebased) = under(terms, &wish.composition)
+        {
+            wish.composition = Arc::new(rebased);
+        }
     }
 
     /// The peer has heard that we accept the era `number`.

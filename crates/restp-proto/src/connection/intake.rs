@@ -375,6 +375,11 @@ impl Connection {
             self.refuse(now);
             return false;
         }
+        // What does not leave again is forgotten when its timer runs out, and an acknowledgement that comes later shows no less that it was
+        // taken.
+        if self.liveness.on_acknowledged(number) && !self.composition.reliability.repeats() {
+            self.sender.on_late_progress(now);
+        }
         self.unconfirmed_answers -= u32::from(of_answer);
         if echoes_mark && has_lane {
             self.sender.on_lane_mark(now); // marks are echoed by the path that they came by
@@ -413,6 +418,10 @@ impl Connection {
     /// Is `peer` the host at the other end, as a layer below tells?
     pub(crate) fn is_with(&self, peer: u128) -> bool {
         self.peer == Some(peer)
+    }
+    /// The same, or nothing has come of its peer yet.
+    pub(crate) fn may_be_with(&self, peer: u128) -> bool {
+        self.peer.is_none_or(|own| own == peer)
     }
 
     /// A packet of this path came from another address. When its numbers prove that it is the peer's, or if the address is

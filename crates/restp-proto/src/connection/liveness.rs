@@ -19,10 +19,12 @@ pub(super) struct Liveness {
     asked_at: Option<Time>,
     /// Answers so far.
     answers: u64,
+    /// The highest number that it has acknowledged.
+    acknowledged: u32,
 }
 
 impl Liveness {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new(now: Time, first: u32) -> Self {
         Liveness {
             heard_at: now,
             sent_at: now,
@@ -31,6 +33,7 @@ impl Liveness {
             last_asked_at: now,
             asked_at: None,
             answers: 0,
+            acknowledged: first,
         }
     }
 
@@ -43,6 +46,14 @@ impl Liveness {
         let asked_at = self.asked_at.take();
         self.answers += u64::from(asked_at.is_some());
         asked_at
+    }
+    /// It acknowledges what is below `number`. Is that news?
+    pub(super) fn on_acknowledged(&mut self, number: u32) -> bool {
+        let is_news = (number.wrapping_sub(self.acknowledged) as i32) > 0;
+        if is_news {
+            self.acknowledged = number;
+        }
+        is_news
     }
     /// A segment leaves.
     pub(super) fn on_sent(&mut self, now: Time) {

@@ -215,7 +215,7 @@ impl Connection {
             notices: VecDeque::new(),
             opened_here: true,
             announced: true,
-            liveness: Liveness::new(now),
+            liveness: Liveness::new(now, sequence::truncate(first)),
             confirmation_due: false,
             mtu_answer: None,
             subflow: None,

@@ -83,8 +83,10 @@ impl Connection {
             };
             self.end(reason, State::Closed);
         } else if self.progress_deadline().is_some_and(|at| at <= now) {
-            let since = self.waits_since().unwrap_or(now);
-            self.end(CloseReason::TimedOut(now.since(since)), State::resetting(now));
+            self.end(
+                CloseReason::TimedOut(now.since(self.sender.progress_at())),
+                State::resetting(now),
+            );
         }
     }
 
@@ -190,18 +192,8 @@ impl Connection {
 
     /// When a peer that takes nothing any more is given up (OP-50, RFC 5482).
     fn progress_deadline(&self) -> Option<Time> {
-        Some(self.waits_since()? + self.composition.stall_timeout())
-    }
-
-    fn waits_since(&self) -> Option<Time> {
-        if !self.has_feedback() || !self.sender.waits_for_peer() {
-            return None;
-        }
-        // What does not leave again is forgotten when its timer runs out: that the peer is heard says as much as a late acknowledgement.
-        let forgets = !self.composition.reliability.repeats() && !self.sender.waits_for_credit();
-        let heard_at = forgets.then(|| self.liveness.heard_at());
-        let progress_at = self.sender.progress_at();
-        Some(heard_at.map_or(progress_at, |heard_at| progress_at.max(heard_at)))
+        (self.has_feedback() && self.sender.waits_for_peer())
+            .then(|| self.sender.progress_at() + self.composition.stall_timeout())
     }
 }
 

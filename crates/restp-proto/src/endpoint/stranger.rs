@@ -73,6 +73,11 @@ impl Endpoint {
         }
         let Some((composition, opted_in)) = opens.then(|| self.acceptable(&packet)).flatten() else {
             self.stats.unserved += 1;
+            // A refusal would end what the peer has answered with, and it answers again where it is asked.
+            let answers = flags.has(Flags::SYN | Flags::ACK);
+            if answers && self.is_known_between(key.ports, packet.peer) {
+                return;
+            }
             return self.refuse(path, &packet);
         };
         let source = path.remote.ip();
@@ -226,6 +231,17 @@ impl Endpoint {
                 self.touch(index);
             }
         }
+    }
+
+    /// Is there a path to `peer` between `ports`, at other addresses? A layer below sends to several what one asked for.
+    fn is_known_between(&mut self, ports: Ports, peer: u128) -> bool {
+        let between: Vec<_> = self.table.between(ports).take(MOST_BETWEEN).collect();
+        between.into_iter().any(|(_, index, ordinal)| {
+            let session = self.table.at(index);
+            let known =
+                session.and_then(|session| session.on_path(ordinal.into(), |path| path.may_be_with(peer)));
+            known.unwrap_or(false)
+        })
     }
 
     /// The one path between `ports` that `packet` may be of, by its sender and its numbers, if there is exactly one.

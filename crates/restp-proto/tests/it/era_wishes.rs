@@ -208,3 +208,50 @@ fn a_question_does_not_wait_longer_while_the_peer_is_heard() {
         .filter(|seen| EraMessage::parse(&seen.payload).is_some());
     assert!(asked.count() < 200, "once in a timeout");
 }
+
+/// What was overtaken is asked for again while a wish waits: the wish had kept it, so that it seemed to be under way.
+#[test]
+fn what_was_overtaken_can_be_asked_for_again_beside_a_wish() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    change(&mut pair, flows[1], 1, HARQ);
+    change(&mut pair, flows[1], 1, FLOOR);
+    change(&mut pair, flows[0], 0, SNACK);
+    pair.run_for(pair.delay + MS);
+    assert!(
+        told(&mut pair, flows[1], 1)
+            .iter()
+            .any(|changed| changed.why == Why::Overtaken)
+    );
+    assert_eq!(change(&mut pair, flows[1], 1, HARQ), Change::Agreed);
+    pair.run_for(MS * 3000);
+    let (snack, floor) = (
+        composition("default", SNACK).ack.detail,
+        composition("default", FLOOR).rto.floor,
+    );
+    for (side, &flow) in flows.iter().enumerate() {
+        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
+        assert_eq!(now, (true, snack), "side {side}");
+    }
+    assert_eq!(of(&pair, flows[1], 1, |of| of.rto.floor), floor);
+}
+
+/// A change of what is local relies on nothing that the peer has brought about.
+#[test]
+fn a_local_change_leaves_the_peer_what_it_has_brought_about() {
+    let unordered: &Set = &[("ordering", "unordered")];
+    let config = || {
+        let wanted = composition("default", &[FIXED, unordered].concat());
+        EndpointConfig::new(wanted.check().expect("valid"))
+    };
+    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
+    let (opened, accepted) = pair.connect();
+    change(&mut pair, opened, 0, &[("ordering", "ordered")]);
+    pair.run_for(MS * 1000);
+    assert_eq!(change(&mut pair, accepted, 1, FLOOR), Change::Local);
+    change(&mut pair, opened, 0, unordered);
+    pair.run_for(MS * 1000);
+    let expected = composition("default", unordered).ordering;
+    for (side, flow) in [opened, accepted].into_iter().enumerate() {
+        assert_eq!(of(&pair, flow, side, |of| of.ordering), expected, "side {side}");
+    }
+}

@@ -5,6 +5,7 @@ use crate::keys::PublicKey;
 use crate::packet::ConnectionId;
 use restp_base::flow::FlowId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 #[derive(Default)]
 pub(super) struct Flows {
@@ -12,8 +13,8 @@ pub(super) struct Flows {
     by_peer: BTreeSet<(PeerId, FlowId)>,
     /// Begun with what a request carried, by somebody who has not shown that he has the answer.
     doubted: BTreeMap<FlowId, Doubt>,
-    /// Those of them whose request is by who has the key, today or when it was recorded.
-    authentic: BTreeSet<(PublicKey, FlowId)>,
+    /// Those of them whose request is by who has the key, today or when it was recorded, and where it came from.
+    authentic: BTreeMap<(PublicKey, FlowId), SocketAddr>,
 }
 
 struct Doubt {
@@ -28,10 +29,17 @@ impl Flows {
         self.by_peer.insert((peer, flow));
     }
 
-    /// `flow` began with what came in `session`, in which whoever has `key` has proved nothing yet.
-    pub(super) fn doubt(&mut self, flow: FlowId, session: ConnectionId, key: PublicKey, authentic: bool) {
+    /// `flow` began with what came in `session`, in which whoever has `key` has proved nothing yet; `from` an address, where only
+    /// who has that key can have made it.
+    pub(super) fn doubt(
+        &mut self,
+        flow: FlowId,
+        session: ConnectionId,
+        key: PublicKey,
+        from: Option<SocketAddr>,
+    ) {
         self.doubted.insert(flow, Doubt { session, key });
-        self.authentic.extend(authentic.then_some((key, flow)));
+        self.authentic.extend(from.map(|from| ((key, flow), from)));
     }
 
     pub(super) fn is_doubted(&self, flow: FlowId) -> bool {
@@ -47,12 +55,17 @@ impl Flows {
     }
 
     /// The same where whoever has `key` says something in any session: it may go on in one that it had before. What began without the
-    /// key is not looked at, however much of that there is.
-    pub(super) fn believe_authentic(&mut self, key: PublicKey) -> Vec<FlowId> {
+    /// key is not looked at, however much of that there is, nor what came from where it `is_there` not: that may be a copy.
+    pub(super) fn believe_authentic(
+        &mut self,
+        key: PublicKey,
+        is_there: impl Fn(SocketAddr) -> bool,
+    ) -> Vec<FlowId> {
         let from_key = self.authentic.range((key, FlowId(0))..);
         let its_own: Vec<FlowId> = from_key
-            .take_while(|(of, _)| *of == key)
-            .map(|(_, flow)| *flow)
+            .take_while(|((of, _), _)| *of == key)
+            .filter(|(_, from)| is_there(**from))
+            .map(|((_, flow), _)| *flow)
             .collect();
         its_own.iter().for_each(|flow| _ = self.clear(*flow));
         its_own

@@ -222,10 +222,11 @@ impl Peers {
             return false;
         };
         let (peer, finished) = (session.peer(), session.is_finished());
-        let authentic = session.is_authentic();
+        let from = session.flight().filter(|flight| flight.authentic);
+        let from = from.map(|flight| flight.from);
         self.enter(flow, peer);
         if !finished && let Some(key) = self.key(peer) {
-            self.flows.doubt(flow, *id, key, authentic);
+            self.flows.doubt(flow, *id, key, from);
         }
         finished
     }
@@ -391,14 +392,16 @@ impl Peers {
         certain
     }
 
-    /// `peer` says something in a session that is finished. Flows of which it was not certain that they are its own: with what they began
-    /// may have come from an address where nobody had proved that key.
+    /// `peer` says something in a session that is finished. Flows of which it was not certain that they are its own: what they began
+    /// with came from an address where nobody had proved that key then, and where it is now.
     pub(crate) fn believe(&mut self, peer: PeerId) -> Vec<FlowId> {
         if !self.flows.has_authentic() {
             return Vec::new();
         }
         let key = self.proved_key(peer);
-        let certain = key.map_or_else(Vec::new, |key| self.flows.believe_authentic(key));
+        let routes = &self.routes;
+        let is_there = |address| routes.owner(address) == Some(peer) && !routes.is_claimed(address);
+        let certain = key.map_or_else(Vec::new, |key| self.flows.believe_authentic(key, is_there));
         for flow in &certain {
             if self.flows.peer(*flow) != Some(peer) {
                 self.enter(*flow, peer);

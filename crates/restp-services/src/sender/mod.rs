@@ -414,12 +414,12 @@ impl Sender {
     }
     /// Something waits for the peer: an acknowledgement, or credit.
     pub fn waits_for_peer(&self) -> bool {
-        let waits = self.waits_for_credit() || self.holds_new();
+        let waits = self.probing.waits_for_credit() || self.holds_new();
         !self.board.is_empty() || (!self.queue.is_empty() && waits)
     }
-    /// The peer's window is shut, as far as anybody knows.
-    pub fn waits_for_credit(&self) -> bool {
-        self.probing.waits_for_credit()
+    /// What was forgotten has arrived all the same.
+    pub fn on_late_progress(&mut self, now: Time) {
+        self.progress.at = now;
     }
     /// When something was answered last that left by the lane in hand.
     pub fn answered_at(&self) -> Time {

@@ -85,15 +85,12 @@ fn fills_queues(evidence: &Evidence<'_>, side: Side) -> bool {
 fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
     let trace = evidence.trace;
     let sent = trace.records.iter().filter_map(|record| match record.what {
-        What::Sent { packet, .. } => evidence.pdu(packet),
+        What::Sent { packet, .. } => evidence.pdu(packet).map(|pdu| (record.at, pdu)),
         _ => None,
     });
-    let (data, questions): (Vec<_>, Vec<_>) = sent.partition(|pdu| !pdu.payload.is_empty());
-    let span = trace
-        .records
-        .last()
-        .map_or(Time::ZERO, |record| record.at)
-        .since(Time::ZERO);
+    let (data, questions): (Vec<_>, Vec<_>) = sent.partition(|(_, pdu)| !pdu.payload.is_empty());
+    let last = trace.records.last().map_or(Time::ZERO, |record| record.at);
+    let span = last.since(Time::ZERO);
     let paths = evidence.case.paths() as u64;
     // By each path a question, and its answer.
     let turns = Side::BOTH.map(|side| {
@@ -101,7 +98,12 @@ fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
         span.as_nanos() / pause.as_nanos().max(1)
     });
     let most = 2 * paths * turns.into_iter().sum::<u64>();
-    data.len() * 10 < questions.len() && questions.len() as u64 <= most
+    // And no more at the end than all the time.
+    let late = questions
+        .iter()
+        .filter(|(at, _)| last.since(*at) < span / 10)
+        .count();
+    data.len() * 10 < questions.len() && questions.len() as u64 <= most && late <= questions.len() / 5
 }
 
 /// Has the client started again since, without a word that it has forgotten? Under the seal who serves nobody says none.
