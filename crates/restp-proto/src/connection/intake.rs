@@ -426,9 +426,11 @@ impl Connection {
 
     /// A packet of this path came from another address. When its numbers prove that it is the peer's, or if the address is
     /// `proved`, which a retransmission may be first to show, then that is where the peer is now, and it is told at once what
-    /// has arrived, since acknowledgements went to the old address. That is returned.
+    /// has arrived, since acknowledgements went to the old address; so did what the timer has asked for in vain, which leaves again. The
+    /// old address is returned.
     pub(crate) fn moves_to(
         &mut self,
+        now: Time,
         address: PathAddress,
         packet: &Packet<'_>,
         proved: bool,
@@ -437,6 +439,9 @@ impl Connection {
         let moves = self.is_of_peer(packet, proved) && self.follows(left, address);
         if moves && proved && self.has_feedback() {
             self.answer_here();
+            if self.lane().is_none() {
+                self.sender.on_link_up(now);
+            }
         }
         moves.then_some(left)
     }

@@ -188,7 +188,7 @@ impl Endpoint {
             return false;
         };
         let proved = self.config.addresses_proved;
-        let Some(left) = session.on_path(ordinal_index, |of| of.moves_to(path, packet, proved)) else {
+        let Some(left) = session.on_path(ordinal_index, |of| of.moves_to(now, path, packet, proved)) else {
             return false;
         };
         if let Some(left) = left {
