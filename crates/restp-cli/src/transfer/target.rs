@@ -435,14 +435,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_arrived_read_only_is_added_to_and_is_read_only_again() {
-        for (sent, end, meanwhile) in [
-            (0o555, "good", 0o1755),
-            (0o555, "wrong digest", 0o1755),
-            (0o755, "good", 0o555), // its owner made it so
+    async fn a_read_only_folder_is_opened_only_to_overwrite_and_is_read_only_again() {
+        for (overwrite, sent, end, meanwhile, after) in [
+            (true, 0o555, "good", 0o1755, 0o555),
+            (true, 0o555, "wrong digest", 0o1755, 0o555),
+            (true, 0o755, "good", 0o555, 0o755), // its owner made it so
+            (false, 0o555, "good", 0o555, 0o555),
+            (false, 0o755, "good", 0o555, 0o555),
         ] {
             let dir = tempfile::tempdir().expect("a folder");
-            let folder = Folder::open(dir.path(), false, false).expect("opens");
+            let folder = Folder::open(dir.path(), overwrite, false).expect("opens");
             let place = dir.path().join("d");
             fs::create_dir(&place).expect("made");
             fs::set_permissions(&place, PermissionsExt::from_mode(0o555)).expect("set");
@@ -458,12 +460,12 @@ mod tests {
                 put(&target, b"").await;
             }
             let mode = || fs::metadata(&place).expect("there").mode() & 0o7777;
-            assert_eq!(mode(), meanwhile);
-            let sent = if end == "good" { &b"1"[..] } else { b"2" };
-            assert!(target.put(Piece::End(Sha256::digest(sent).into())).await);
+            assert_eq!(mode(), meanwhile, "{overwrite} {sent:o} {end}");
+            let content = if end == "good" { &b"1"[..] } else { b"2" };
+            assert!(target.put(Piece::End(Sha256::digest(content).into())).await);
             // What is read-only by its owner's will is so to all but root.
             let _ = target.complete().await;
-            assert_eq!(mode(), 0o555, "{end}");
+            assert_eq!(mode(), after, "{overwrite} {sent:o} {end}");
         }
     }
 

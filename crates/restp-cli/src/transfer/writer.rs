@@ -119,7 +119,8 @@ impl Writer {
         })
     }
 
-    /// A folder that can be written to until everything is in it: a new one, or one that has arrived read-only before.
+    /// A new folder can be written to until everything is in it; with `--overwrite` so can one that has arrived read-only before.
+    /// Otherwise one that its owner has closed stays closed.
     fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let around = self.inside.around(&self.manifest, number)?;
         self.made[number] = match system::mkdirat(&around, &entry.name, Mode::RWXU) {
@@ -131,7 +132,8 @@ impl Writer {
         if !self.made[number] {
             let found = system::fstat(&handle).map_err(io::Error::from)?;
             let arrived_so = found.st_mode & 0o7777 == u32::from(entry.mode);
-            if !(arrived_so && is_own(&found) && entry.mode & 0o200 == 0) {
+            let may_open = self.folder.overwrite && is_own(&found);
+            if !(may_open && arrived_so && entry.mode & 0o200 == 0) {
                 return Ok(());
             }
             self.opened.push(number);
