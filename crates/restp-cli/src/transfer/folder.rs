@@ -187,12 +187,19 @@ pub fn rename(
     }
 }
 
-/// Gives an open file or folder the permissions and time of `entry`, and of permissions also `others`, which do not travel.
+/// Gives an open file or folder the permissions and time of `entry`, and of permissions also `others`, which do not travel. Where a service
+/// may not set set-ID bits (systemd's `RestrictSUIDSGID`), what has them keeps its permissions.
 ///
 /// # Errors
 /// When the system refuses.
 pub fn dress(file: impl AsFd + Copy, entry: &Entry, others: u32) -> io::Result<()> {
-    fs::fchmod(file, Mode::from_raw_mode(u32::from(entry.mode) | others))?;
+    let wanted = u32::from(entry.mode) | others;
+    if fs::fstat(file)?.st_mode & 0o7777 != wanted {
+        match fs::fchmod(file, Mode::from_raw_mode(wanted)) {
+            Err(Errno::PERM) if others & 0o6000 != 0 => {}
+            changed => changed?,
+        }
+    }
     Ok(fs::futimens(file, &times(entry.modified))?)
 }
 

@@ -419,6 +419,8 @@ mod tests {
             (0o2775, 0o775, false, 0o2775),
             (0o1777, 0o755, true, 0o1755),
             (0o2775, 0o555, true, 0o2555),
+            (0o2755, 0o755, true, 0o2755),
+            (0o1750, 0o755, true, 0o755), // cut off, with other permissions
         ] {
             let dir = tempfile::tempdir().expect("a folder");
             let folder = Folder::open(dir.path(), overwrite, false).expect("opens");

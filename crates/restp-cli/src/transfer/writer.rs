@@ -37,6 +37,14 @@ fn unfinished(entry: &Entry) -> u32 {
     0o1700 | u32::from(entry.mode) & 0o755
 }
 
+/// What stays of a folder's permissions that are replaced, but for the sticky bit that an unfinished one of other permissions has.
+fn not_travelling(found: u32) -> u32 {
+    match found & 0o1722 {
+        0o1700 => found & 0o6000,
+        _ => found & 0o7000,
+    }
+}
+
 fn is_own(found: &Stat) -> bool {
     found.st_uid == nix::unistd::geteuid().as_raw()
 }
@@ -165,7 +173,7 @@ impl Writer {
         if self.made[number] || is_own && found.st_mode & 0o7777 == unfinished(entry) {
             folder::dress(&handle, entry, 0)?;
         } else if is_own && self.folder.overwrite {
-            folder::dress(&handle, entry, found.st_mode & 0o7000)?;
+            folder::dress(&handle, entry, not_travelling(found.st_mode))?;
         }
         if self.folder.sync {
             system::fsync(&handle).map_err(io::Error::from)?;
