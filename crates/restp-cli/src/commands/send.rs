@@ -258,10 +258,10 @@ impl Plan<'_> {
 /// Why a transfer to `peer`, which has not been heard for `silent_for`, has failed.
 fn explain(error: &SendError, peer: &str, silent_for: Duration) -> String {
     match error {
-        // One whose disk is busy answers questions, and takes nothing.
+        // One whose disk is busy answers questions and takes nothing; one that hears nothing may still be heard.
         SendError::Connection(CloseReason::TimedOut(waited)) if silent_for < *waited / 2 => format!(
-            "the receiver at {peer} answers, but has taken nothing for {}; look whether its disk is busy, then send \
-             again (--timeout waits longer)",
+            "the receiver at {peer} is heard, but has taken nothing for {}; look whether its disk is busy or packets \
+             get through one way only, then send again (--timeout waits longer)",
             span(*waited)
         ),
         SendError::Connection(CloseReason::TimedOut(silence)) => format!(
@@ -284,11 +284,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_that_answers_and_takes_nothing_is_not_called_silent() {
+    fn a_receiver_that_is_heard_and_takes_nothing_is_not_called_silent() {
         let waited = Duration::from_secs(30);
         let error = SendError::Connection(CloseReason::TimedOut(waited));
         let said = |seconds| explain(&error, "host", Duration::from_secs(seconds));
         assert!(said(30).contains("has not answered for 30"), "{}", said(30));
-        assert!(said(5).contains("has taken nothing for 30"), "{}", said(5));
+        for part in ["is heard", "has taken nothing for 30", "disk", "one way"] {
+            assert!(said(5).contains(part), "{}", said(5));
+        }
     }
 }

@@ -92,7 +92,7 @@ fn a_vanished_receiver_is_given_up_with_what_to_check() {
 
 /// Its disk is busy, say.
 #[tokio::test]
-async fn a_receiver_that_answers_and_takes_nothing_is_not_called_silent() {
+async fn a_receiver_that_is_heard_and_takes_nothing_is_not_called_silent() {
     let config = EndpointConfig::new(Composition::default().check().unwrap());
     let config = config.listen(crate::transfer::SERVICE_PORT, Acceptance::Any);
     let receiver = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
@@ -105,7 +105,7 @@ async fn a_receiver_that_answers_and_takes_nothing_is_not_called_silent() {
     let accepted_nothing_there = [1, 0, 0, 5, 0, 4, 0, 0, 0, 1];
     unread.send(accepted_nothing_there.to_vec().into()).await.unwrap();
     let sent = tokio::task::spawn_blocking(|| sender.end()).await.unwrap();
-    common::says(&sent, 1, &["answers", "has taken nothing for"]);
+    common::says(&sent, 1, &["is heard", "has taken nothing for"]);
 }
 
 /// The seconds after which a sender says that it has given up.
