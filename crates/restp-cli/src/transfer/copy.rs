@@ -3,7 +3,7 @@
 
 use super::agreement::hash_zeros;
 use super::folder::Folder;
-use super::inventory::Basis;
+use super::inventory::{Basis, State};
 use super::part::Part;
 use super::{CHUNK_BYTES, Digest};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -55,6 +55,8 @@ pub struct Copied {
     pub part: Option<Part>,
     /// Of all of it.
     pub digest: Digest,
+    /// What was in its place was changed since the sender was told of it.
+    pub is_changed: bool,
 }
 
 impl<'a> Copy<'a> {
@@ -224,9 +226,14 @@ impl<'a> Copy<'a> {
         if let Some(part) = &self.part {
             part.file().set_len(self.at)?;
         }
+        let is_changed = match &self.kept {
+            Some(kept) => self.basis.kept != Some(State::of(kept)?),
+            None => false,
+        };
         Ok(Copied {
             part: self.part,
             digest: self.hash.finalize().into(),
+            is_changed,
         })
     }
 

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use tokio::sync::mpsc;
@@ -23,7 +23,30 @@ pub struct Basis {
     /// The first of them, of a part of an earlier transfer.
     pub begun: u64,
     /// There is a file in its place, and those behind are of it.
-    pub is_kept: bool,
+    pub kept: Option<State>,
+}
+
+/// Which file it is, and as of when: the same one is unchanged where the disk tells times that finely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    file: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl State {
+    /// As it is now.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(State {
+            file: (found.dev(), found.ino()),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        })
+    }
 }
 
 /// What is read back for it.
@@ -116,10 +139,11 @@ impl Inventory {
             Some(file) => Ok::<_, io::Error>(file.metadata()?.len().min(bytes.unwrap_or(u64::MAX))),
             None => Ok(0),
         };
+        let state = kept.as_ref().map(State::of).transpose()?;
         let (begun, whole) = (length(&part)?, length(&kept)?);
-        let is_kept = kept.is_some() && (part.is_none() || whole > begun);
+        let state = state.filter(|_| part.is_none() || whole > begun);
         // No chunk is of both.
-        let begun = if is_kept {
+        let begun = if state.is_some() {
             begun - begun % CHUNK_BYTES as u64
         } else {
             begun
@@ -127,7 +151,7 @@ impl Inventory {
         let basis = Basis {
             has: begun.max(whole),
             begun,
-            is_kept,
+            kept: state,
         };
         Ok(There { basis, part, kept })
     }
@@ -297,7 +321,7 @@ mod tests {
             basis: Basis {
                 has,
                 begun: has,
-                is_kept: false,
+                kept: None,
             },
             part: Some(file),
             kept: None,

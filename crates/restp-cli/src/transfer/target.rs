@@ -31,6 +31,9 @@ pub enum TargetError {
     /// What has this name cannot be compared.
     #[error("the receiver cannot read what it has of {0:?}: {1}")]
     Unreadable(String, io::Error),
+    /// What has this name is no more what the sender was told of.
+    #[error("what the receiver has of {0:?} was changed meanwhile; send again")]
+    Changed(String),
     /// A folder has this name; no option overwrites it.
     #[error("the receiver has a folder {0:?}; rename the file")]
     Folder(String),
@@ -328,6 +331,43 @@ mod tests {
         assert!(matches!(target.complete().await, Err(TargetError::Exists(_))));
         assert_eq!(fs::read(dir.path().join("a")).expect("there"), b"other");
         assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    /// The sender was told of the file that was there before.
+    #[tokio::test]
+    async fn a_file_that_is_replaced_after_it_was_compared_is_said_to_be() {
+        for replaced in ["other content", "shorter", "removed"] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let folder = Folder::open(dir.path(), true, false).expect("opens");
+            let (other, place) = (dir.path().join("other"), dir.path().join("b"));
+            fs::write(dir.path().join("a"), "content").expect("written");
+            fs::write(&place, "content").expect("written");
+            let tree = ["a", "b"].map(|name| entry(None, name, Kind::File(Some(7))));
+            let manifest = Manifest::new(tree.to_vec()).expect("good");
+            let encoded = manifest.encode().expect("short");
+            let (target, mut told) = Target::begin(&folder, encoded, b"peer".to_vec())
+                .await
+                .expect("begins");
+            while told.recv().await.is_some() {}
+            match replaced {
+                "removed" => fs::remove_file(&place).expect("removed"),
+                how => {
+                    fs::write(&other, if how == "shorter" { "cont" } else { "CONTENT" }).expect("written");
+                    fs::rename(&other, &place).expect("renamed");
+                }
+            }
+            let digest = || Piece::End(Sha256::digest(b"content").into());
+            put(&target, b"content").await;
+            assert!(target.put(digest()).await);
+            // The receiver may have noticed already.
+            let _ = target.put(Piece::Same(7)).await;
+            let _ = target.put(digest()).await;
+            let error = target.complete().await.expect_err("changed");
+            assert!(
+                matches!(&error, TargetError::Changed(path) if path == "b"),
+                "{replaced}: {error}"
+            );
+        }
     }
 
     #[tokio::test]

@@ -209,11 +209,15 @@ impl Writer {
     fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
         // Nobody looks what there is any more when the sender has gone.
         let basis = self.bases.recv().unwrap_or(Ok(Basis::default()));
-        let compared = basis.and_then(|basis| match basis.is_kept {
-            true => Ok((basis, Some(self.kept(number)?))),
-            false => Ok((basis, None)),
+        let compared = basis.and_then(|basis| match basis.kept {
+            Some(_) => Ok((basis, Some(self.kept(number)?))),
+            None => Ok((basis, None)),
         });
-        let unreadable = |error| TargetError::Unreadable(self.manifest.path(number), error);
+        let path = || self.manifest.path(number);
+        let unreadable = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => TargetError::Changed(path()),
+            _ => TargetError::Unreadable(path(), error),
+        };
         let (basis, kept) = compared.map_err(unreadable)?;
         let folder = self.folder.clone();
         let copy = Copy::of(&folder, self.part_name(number), basis, kept);
@@ -243,7 +247,11 @@ impl Writer {
         };
         let copied = copy.end().map_err(|error| self.not_copied(number, error))?;
         if copied.digest != claimed {
-            return Err(TargetError::Mismatch(self.manifest.path(number)));
+            let path = self.manifest.path(number);
+            return Err(match copied.is_changed {
+                true => TargetError::Changed(path),
+                false => TargetError::Mismatch(path),
+            });
         }
         Ok(copied)
     }
@@ -258,6 +266,9 @@ impl Writer {
         match error {
             CopyError::Differs => TargetError::Exists(self.manifest.path(number)),
             CopyError::NotTold => TargetError::NotTold,
+            CopyError::System(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                TargetError::Changed(self.manifest.path(number))
+            }
             CopyError::System(error) => TargetError::Write(error),
         }
     }
