@@ -33,23 +33,30 @@ impl Changes {
 }
 
 impl Connection {
-    /// Goes on with the services of `to`.
-    pub(crate) fn reconfigure(&mut self, now: Time, to: ValidComposition) -> Result<Change, ChangeError> {
+    /// Goes on with the services of `to`. `named`: the application has said that it wants their order and reliability, not only what it
+    /// gets with them.
+    pub(crate) fn reconfigure(
+        &mut self,
+        now: Time,
+        to: ValidComposition,
+        named: bool,
+    ) -> Result<Change, ChangeError> {
         if self.state != State::Established || self.release.local_fin().is_some() {
             return Err(ChangeError::NotRunning);
         }
         let change = change(&self.composition, &to)?;
         if self.is_between_eras() {
-            self.wish(to);
+            self.wish(to, named);
             return Ok(Change::Agreed);
         }
         if change == Change::Agreed {
             return self.propose(now, to);
         }
-        match change {
-            // The application asks for what there is, whoever brought it about.
-            Change::Nothing => self.eras.relied_on = Strength::of(&to),
-            Change::Local | Change::Agreed => self.change_alone(now, to),
+        if named {
+            self.eras.relied_on = Strength::of(&to); // whoever has brought it about
+        }
+        if change == Change::Local {
+            self.change_alone(now, to);
         }
         Ok(change)
     }

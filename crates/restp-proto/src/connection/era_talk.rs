@@ -297,13 +297,15 @@ impl Connection {
     }
 
     /// The application wants this when what is talked about has come.
-    pub(super) fn wish(&mut self, to: ValidComposition) {
+    pub(super) fn wish(&mut self, to: ValidComposition, named: bool) {
         let terms = |composition| Terms::of(composition, self.services);
-        let about_terms = self.eras.wanted.as_ref().is_some_and(|wish| wish.about_terms)
-            || terms(&to) != terms(self.outlook());
+        let before = self.eras.wanted.as_deref();
+        let about_terms = before.is_some_and(|wish| wish.about_terms) || terms(&to) != terms(self.outlook());
+        let named = named || before.is_some_and(|wish| wish.named);
         self.eras.wanted = Some(Box::new(Wish {
             composition: Arc::new(to),
             about_terms,
+            named,
         }));
     }
 
@@ -321,7 +323,7 @@ impl Connection {
             under(self.eras.current.terms, &wish.composition).ok()
         };
         // What the peer has made of the services meanwhile may not go with it.
-        if to.is_none_or(|to| self.reconfigure(now, to).is_err()) {
+        if to.is_none_or(|to| self.reconfigure(now, to, wish.named).is_err()) {
             self.note_refused(now, &wish.composition);
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Wish {
     pub(super) composition: Arc<ValidComposition>,
     /// It wants other terms than those that are talked about; else it is for whatever terms come of that.
     pub(super) about_terms: bool,
+    /// The application has named what it relies on.
+    pub(super) named: bool,
 }
 
 /// What the two ends are talking about.

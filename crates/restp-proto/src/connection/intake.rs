@@ -419,18 +419,16 @@ impl Connection {
     pub(crate) fn is_with(&self, peer: u128) -> bool {
         self.peer == Some(peer)
     }
-    /// The same, or nothing has come of its peer yet.
+    /// It goes on, with that peer or with one of whom nothing has come yet.
     pub(crate) fn may_be_with(&self, peer: u128) -> bool {
-        self.peer.is_none_or(|own| own == peer)
+        !self.state.is_over() && self.peer.is_none_or(|own| own == peer)
     }
 
     /// A packet of this path came from another address. When its numbers prove that it is the peer's, or if the address is
     /// `proved`, which a retransmission may be first to show, then that is where the peer is now, and it is told at once what
-    /// has arrived, since acknowledgements went to the old address; so did what the timer has asked for in vain, which leaves again. The
-    /// old address is returned.
+    /// has arrived, since acknowledgements went to the old address. That is returned.
     pub(crate) fn moves_to(
         &mut self,
-        now: Time,
         address: PathAddress,
         packet: &Packet<'_>,
         proved: bool,
@@ -439,11 +437,15 @@ impl Connection {
         let moves = self.is_of_peer(packet, proved) && self.follows(left, address);
         if moves && proved && self.has_feedback() {
             self.answer_here();
-            if self.lane().is_none() {
-                self.sender.on_link_up(now);
-            }
         }
         moves.then_some(left)
+    }
+
+    /// It has moved, and its packet was heard: what the timer asked for in vain went to the old address, and leaves again.
+    pub(crate) fn on_moved(&mut self, now: Time) {
+        if self.has_feedback() && self.lane().is_none() {
+            self.sender.on_link_up(now);
+        }
     }
 
     /// The peer is no more where it `left`, but at another address: what went there goes `to` that one.

@@ -203,8 +203,16 @@ impl Session {
     pub(super) fn take_losses(&mut self, into: &mut Vec<Loss>) {
         each!(self, inner => inner.take_losses(into));
     }
-    pub(super) fn reconfigure(&mut self, now: Time, to: ValidComposition) -> Result<Change, ChangeError> {
-        each!(self, inner => inner.reconfigure(now, to))
+    pub(super) fn reconfigure(
+        &mut self,
+        now: Time,
+        to: ValidComposition,
+        named: bool,
+    ) -> Result<Change, ChangeError> {
+        match self {
+            Session::One(connection) => connection.reconfigure(now, to, named),
+            Session::Several(association) => association.reconfigure(now, to),
+        }
     }
     pub(super) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
         each!(self, inner => inner.take_changes(now, into));

@@ -74,7 +74,7 @@ impl Endpoint {
         let Some((composition, opted_in)) = opens.then(|| self.acceptable(&packet)).flatten() else {
             self.stats.unserved += 1;
             // A refusal would end what the peer has answered with, and it answers again where it is asked.
-            let answers = flags.has(Flags::SYN | Flags::ACK);
+            let answers = self.config.addresses_proved && flags.has(Flags::SYN | Flags::ACK);
             if answers && self.is_known_between(key.ports, packet.peer) {
                 return;
             }
@@ -188,7 +188,7 @@ impl Endpoint {
             return false;
         };
         let proved = self.config.addresses_proved;
-        let Some(left) = session.on_path(ordinal_index, |of| of.moves_to(now, path, packet, proved)) else {
+        let Some(left) = session.on_path(ordinal_index, |of| of.moves_to(path, packet, proved)) else {
             return false;
         };
         if let Some(left) = left {
@@ -204,6 +204,9 @@ impl Endpoint {
             };
             if let Some(session) = self.table.at(index) {
                 session.handle(now, ordinal_index, packet);
+                if proved {
+                    session.on_path(ordinal_index, |of| of.on_moved(now));
+                }
             }
             self.touch(index);
         } else {

@@ -248,10 +248,31 @@ fn a_local_change_leaves_the_peer_what_it_has_brought_about() {
     change(&mut pair, opened, 0, &[("ordering", "ordered")]);
     pair.run_for(MS * 1000);
     assert_eq!(change(&mut pair, accepted, 1, FLOOR), Change::Local);
+    assert_eq!(change(&mut pair, accepted, 1, FLOOR), Change::Nothing);
     change(&mut pair, opened, 0, unordered);
     pair.run_for(MS * 1000);
     let expected = composition("default", unordered).ordering;
     for (side, flow) in [opened, accepted].into_iter().enumerate() {
         assert_eq!(of(&pair, flow, side, |of| of.ordering), expected, "side {side}");
     }
+}
+
+/// And one that names the order as well relies on that.
+#[test]
+fn a_change_that_names_what_there_is_relies_on_it() {
+    let unordered: &Set = &[("ordering", "unordered")];
+    let config = || {
+        let wanted = composition("default", &[FIXED, unordered].concat());
+        EndpointConfig::new(wanted.check().expect("valid"))
+    };
+    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
+    let (opened, accepted) = pair.connect();
+    change(&mut pair, opened, 0, &[("ordering", "ordered")]);
+    pair.run_for(MS * 1000);
+    let both: &Set = &[("ordering", "ordered"), ("rto-floor", "300 ms")];
+    assert_eq!(change(&mut pair, accepted, 1, both), Change::Local);
+    change(&mut pair, opened, 0, unordered);
+    pair.run_for(MS * 1000);
+    let refused = told(&mut pair, opened, 0);
+    assert!(refused.iter().any(|changed| changed.why == Why::Refused));
 }

@@ -100,3 +100,58 @@ impl Flows {
         all.take_while(move |(of, _)| *of == peer).map(|(_, flow)| *flow)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: ConnectionId = [1; 8];
+    const CLIENT: PublicKey = PublicKey([7; 32]);
+
+    fn at(host: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, host], 1))
+    }
+
+    /// A flow of peer 2, whom nobody knows but by the key that its request said.
+    fn doubted(from: Option<SocketAddr>) -> Flows {
+        let mut flows = Flows::default();
+        flows.enter(FlowId(3), 2);
+        flows.doubt(FlowId(3), SESSION, CLIENT, from);
+        flows
+    }
+
+    #[test]
+    fn who_goes_on_in_another_session_is_believed_where_it_asked() {
+        let mut flows = doubted(Some(at(1)));
+        assert!(
+            flows.believe_authentic(PublicKey([8; 32]), |_| true).is_empty(),
+            "another"
+        );
+        assert!(flows.is_doubted(FlowId(3)));
+        assert_eq!(flows.believe_authentic(CLIENT, |from| from == at(1)), [FlowId(3)]);
+        assert!(!flows.is_doubted(FlowId(3)) && !flows.has_authentic());
+        assert!(flows.believe(&SESSION).is_empty(), "told once");
+    }
+
+    /// The request may be a copy, sent on by somebody at another address, who would hear what is said there.
+    #[test]
+    fn a_copy_from_an_address_where_its_client_is_not_is_not_believed() {
+        let mut flows = doubted(Some(at(66)));
+        assert!(flows.believe_authentic(CLIENT, |from| from == at(1)).is_empty());
+        assert!(flows.is_doubted(FlowId(3)));
+        assert_eq!(
+            flows.believe(&SESSION),
+            [FlowId(3)],
+            "who has the answer has the key"
+        );
+        assert!(!flows.has_authentic());
+    }
+
+    #[test]
+    fn what_anybody_can_have_made_is_believed_in_its_own_session_alone() {
+        let mut flows = doubted(None);
+        assert!(!flows.has_authentic());
+        assert!(flows.believe_authentic(CLIENT, |_| true).is_empty());
+        assert_eq!(flows.leave(FlowId(3)), Some((2, true)), "it left in doubt");
+    }
+}

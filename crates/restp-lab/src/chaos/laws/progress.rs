@@ -106,11 +106,12 @@ fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
     data.len() * 10 < questions.len() && questions.len() as u64 <= most && late <= questions.len() / 5
 }
 
-/// Has the client started again since, without a word that it has forgotten? Under the seal who serves nobody says none.
+/// Has the client started again since it asked, without a word that it has forgotten? Under the seal who serves nobody says none.
 fn is_forgotten(evidence: &Evidence<'_>, of: usize) -> bool {
     let mut records = evidence.trace.records.iter().map(|record| &record.what);
     let server = evidence.case.seal.is_some() && evidence.trace.ends[of].side == Side::Server;
+    let asked = evidence.trace.counterpart(of).unwrap_or(of);
     server
-        && records.any(|what| matches!(what, What::Began { end } if *end == of))
+        && records.any(|what| matches!(what, What::Began { end } if *end == asked))
         && records.any(|what| matches!(what, What::Restarted { side: Side::Client }))
 }
