@@ -35,12 +35,29 @@ impl<M: Machine> Sealed<M> {
             self.ask_anew(now, peer, plain.path);
         }
         if let Some(pending) = self.peers.pending_session(peer).map(|session| session.id()) {
-            let mut copy = Datagram::empty();
-            if self.seal(now, &pending, plain, &mut copy) {
-                self.queue.push_back(copy);
-            }
+            self.send_copy(now, &pending, plain);
         }
         self.seal(now, &id, plain, out)
+    }
+
+    /// The same in a session beside that one, whose client may have lost the other; where its answer goes with it all of it has to
+    /// keep to the limit.
+    fn send_copy(&mut self, now: Time, pending: &ConnectionId, plain: &Datagram) {
+        let Some(session) = self.peers.session_mut(pending) else {
+            return;
+        };
+        let mut copy = Datagram::empty();
+        let Ok(second) = session.seal(now, plain, &mut copy) else {
+            self.stats.withheld += 1;
+            return;
+        };
+        let bytes = copy.len() + second.as_ref().map_or(0, Datagram::len);
+        if self.peers.send_to(plain.path.remote, bytes).is_ok() {
+            self.queue.push_back(copy);
+            self.queue.extend(second);
+        } else {
+            self.stats.withheld += 1;
+        }
     }
 
     /// May a session be asked for with `plain`? A host that came as a client is asked where a flow to it begins here.
