@@ -22,7 +22,7 @@ demo: ## a transfer over links that break, in one command
 	./demo/run.sh
 
 # Two at a time: some of them wait, for one another's locks, for the network, or for one core. Cargo comes last: its closing lines are
-# the verdict.
+# the verdict. (A line with $(MAKE) would run under `make -n`.)
 test: ## everything that must hold before a change is taken
 	make --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint proof python-test spelling
 	cargo test --locked --workspace

@@ -59,9 +59,14 @@ impl AmplificationLimit {
         self.sent += bytes;
     }
 
-    /// May `bytes` be sent there? If so they are counted.
+    /// May `bytes` be sent there?
+    pub(crate) fn leaves(&self, bytes: usize) -> bool {
+        self.sent + bytes <= AMPLIFICATION * self.received
+    }
+
+    /// The same. If so they are counted.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
-        let fits = self.sent + bytes <= AMPLIFICATION * self.received;
+        let fits = self.leaves(bytes);
         if fits {
             self.sent += bytes;
         }

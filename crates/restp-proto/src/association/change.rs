@@ -34,7 +34,7 @@ impl Association {
             if !self.shared.paths()[ordinal].vacant {
                 let below = ValidComposition::clone(&self.below);
                 // One that is being set up, or has ended, keeps what it has.
-                let _ = self.with(ordinal, |connection| connection.reconfigure(now, below, false));
+                let _ = self.with(ordinal, |connection| connection.reconfigure(now, below));
             }
         }
         self.composition = Arc::new(to);

@@ -79,6 +79,26 @@ impl Strength {
         }
     }
 
+    /// The same, of which the application has just `asked` for the named.
+    pub(crate) fn asked(self, asked: Strength, names_order: bool, names_reliability: bool) -> Self {
+        Strength {
+            order: if names_order { asked.order } else { self.order },
+            is_full: if names_reliability {
+                asked.is_full
+            } else {
+                self.is_full
+            },
+        }
+    }
+
+    /// What both have.
+    pub(crate) fn least(self, other: Strength) -> Self {
+        Strength {
+            order: self.order.min(other.order),
+            is_full: self.is_full && other.is_full,
+        }
+    }
+
     /// `to` is as good in each respect.
     pub(crate) fn is_kept_by(self, to: Strength) -> bool {
         to.order >= self.order && to.is_full >= self.is_full

@@ -33,32 +33,30 @@ impl Changes {
 }
 
 impl Connection {
-    /// Goes on with the services of `to`. `named`: the application has said that it wants their order and reliability, not only what it
-    /// gets with them.
-    pub(crate) fn reconfigure(
-        &mut self,
-        now: Time,
-        to: ValidComposition,
-        named: bool,
-    ) -> Result<Change, ChangeError> {
+    /// Goes on with the services of `to`.
+    pub(crate) fn reconfigure(&mut self, now: Time, to: ValidComposition) -> Result<Change, ChangeError> {
         if self.state != State::Established || self.release.local_fin().is_some() {
             return Err(ChangeError::NotRunning);
         }
         let change = change(&self.composition, &to)?;
         if self.is_between_eras() {
-            self.wish(to, named);
+            self.wish(to);
             return Ok(Change::Agreed);
         }
-        if change == Change::Agreed {
-            return self.propose(now, to);
-        }
-        if named {
-            self.eras.relied_on = Strength::of(&to); // whoever has brought it about
-        }
-        if change == Change::Local {
-            self.change_alone(now, to);
+        match change {
+            Change::Nothing => {}
+            Change::Local => self.change_alone(now, to),
+            Change::Agreed => return self.propose(now, to),
         }
         Ok(change)
+    }
+
+    /// The application relies on what it has asked for last, whether it is there already, comes, or never does.
+    pub(crate) fn rely_on(&mut self, asked: Strength) {
+        self.eras.relied_on = asked;
+    }
+    pub(crate) fn relied_on(&self) -> Strength {
+        self.eras.relied_on
     }
 
     fn change_alone(&mut self, now: Time, to: ValidComposition) {

@@ -135,7 +135,7 @@ impl Connection {
             return self.eras.say(answer(message, None));
         };
         self.note_overtaken(now);
-        self.rebase_wish(terms);
+        self.rebase_wish(now, terms);
         let own = self.first_of_next();
         self.eras.answered = Some((message.attempt, Some(own)));
         self.eras
@@ -162,7 +162,10 @@ impl Connection {
         let composition = under(terms, &self.composition).ok()?;
         let is_consented = match self.eras.consent {
             Consent::Nothing => false,
-            Consent::NothingWeaker => self.eras.relied_on.is_kept_by(Strength::of(&composition)),
+            Consent::NothingWeaker => {
+                let there = self.eras.relied_on.least(Strength::of(&self.composition));
+                there.is_kept_by(Strength::of(&composition))
+            }
             Consent::Anything => true,
         };
         let takes = |change| matches!(change, Change::Agreed | Change::Nothing | Change::Local);
@@ -186,7 +189,6 @@ impl Connection {
                     return;
                 };
                 let (next, boundaries) = (Next::clone(next), Boundaries { own: *own, peer });
-                self.eras.relied_on = Strength::of(&next.composition);
                 self.turn(now, next, boundaries, Why::Application);
                 self.eras.say(confirmed);
             }
@@ -224,16 +226,21 @@ impl Connection {
         }
         self.eras.stop_asking();
         self.sender.hold_new_from(None);
-        self.rebase_wish(self.eras.current.terms);
+        self.rebase_wish(now, self.eras.current.terms);
     }
 
-    /// `terms` come, or stay: a wish that is not about terms is for those.
-    fn rebase_wish(&mut self, terms: Terms) {
-        if let Some(wish) = self.eras.wanted.as_mut().filter(|wish| !wish.about_terms)
-            && let Ok(rebased) = under(terms, &wish.composition)
-        {
-            wish.composition = Arc::new(rebased);
+    /// `terms` come, or stay: a wish that is not about terms is for those, if it goes with them.
+    fn rebase_wish(&mut self, now: Time, terms: Terms) {
+        let Some(mut wish) = self.eras.wanted.take() else {
+            return;
+        };
+        if !wish.about_terms {
+            match under(terms, &wish.composition) {
+                Ok(rebased) => wish.composition = Arc::new(rebased),
+                Err(_) => return self.note_refused(now, &wish.composition),
+            }
         }
+        self.eras.wanted = Some(wish);
     }
 
     /// The peer has heard that we accept the era `number`.
@@ -297,34 +304,26 @@ impl Connection {
     }
 
     /// The application wants this when what is talked about has come.
-    pub(super) fn wish(&mut self, to: ValidComposition, named: bool) {
+    pub(super) fn wish(&mut self, to: ValidComposition) {
         let terms = |composition| Terms::of(composition, self.services);
-        let before = self.eras.wanted.as_deref();
-        let about_terms = before.is_some_and(|wish| wish.about_terms) || terms(&to) != terms(self.outlook());
-        let named = named || before.is_some_and(|wish| wish.named);
+        let about_terms = self.eras.wanted.as_ref().is_some_and(|wish| wish.about_terms)
+            || terms(&to) != terms(self.outlook());
         self.eras.wanted = Some(Box::new(Wish {
             composition: Arc::new(to),
             about_terms,
-            named,
         }));
     }
 
     /// What the application has wanted meanwhile comes next.
     pub(super) fn take_wish(&mut self, now: Time) {
-        if self.eras.wanted.is_none() || self.is_between_eras() {
-            return;
-        }
-        let Some(wish) = self.eras.wanted.take() else {
-            return;
-        };
-        let to = if wish.about_terms {
-            Some(ValidComposition::clone(&wish.composition))
-        } else {
-            under(self.eras.current.terms, &wish.composition).ok()
-        };
-        // What the peer has made of the services meanwhile may not go with it.
-        if to.is_none_or(|to| self.reconfigure(now, to, wish.named).is_err()) {
-            self.note_refused(now, &wish.composition);
+        if self.eras.wanted.is_some()
+            && !self.is_between_eras()
+            && let Some(wish) = self.eras.wanted.take()
+        {
+            let to = ValidComposition::clone(&wish.composition);
+            if self.reconfigure(now, to).is_err() {
+                self.note_refused(now, &wish.composition); // the application has finished meanwhile
+            }
         }
     }
 

@@ -36,8 +36,6 @@ pub(super) struct Wish {
     pub(super) composition: Arc<ValidComposition>,
     /// It wants other terms than those that are talked about; else it is for whatever terms come of that.
     pub(super) about_terms: bool,
-    /// The application has named what it relies on.
-    pub(super) named: bool,
 }
 
 /// What the two ends are talking about.
@@ -77,7 +75,7 @@ pub(super) struct Eras {
     pub(super) understood: bool,
     /// What the peer may propose.
     pub(super) consent: Consent,
-    /// What the application has opened the connection with, or last changed it to.
+    /// What the application has opened the connection with, or asked for last.
     pub(super) relied_on: Strength,
     pub(super) current: Era,
     /// The one before it, and where it ends.

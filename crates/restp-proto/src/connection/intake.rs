@@ -312,7 +312,9 @@ impl Connection {
         let Some(said) = self.hear(header, &payload) else {
             return Said::default();
         };
-        self.eras.on_heard(now, self.sender.single_timeout());
+        if self.eras.deadline().is_some() {
+            self.eras.on_heard(now, self.sender.single_timeout());
+        }
         if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin && !syn)
         {
             return said;

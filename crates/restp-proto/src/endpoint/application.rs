@@ -13,30 +13,27 @@ use restp_base::observe::{Changed, Loss};
 use restp_base::streams::Streams;
 use restp_base::time::Time;
 
-/// Keys of what an application relies on.
-const RELIED_ON: [&str; 2] = ["ordering", "reliability"];
-
 impl Endpoint {
     /// Goes on with the services of `to` on a flow that runs (docs/adr/0007).
     ///
     /// # Errors
     /// When `to` breaks a rule, changes what the set-up has settled, or the peer cannot follow. Nothing is changed then.
     pub fn recompose(&mut self, now: Time, flow: FlowId, to: Composition) -> Result<Change, ChangeError> {
-        self.change_to(now, flow, to, true)
+        self.change_to(now, flow, to, |_| true)
     }
 
-    /// The same; `named`: order and reliability are what the application has said.
+    /// The same, where the application `names` some keys.
     fn change_to(
         &mut self,
         now: Time,
         flow: FlowId,
         to: Composition,
-        named: bool,
+        names: impl Fn(&str) -> bool,
     ) -> Result<Change, ChangeError> {
         let to = to
             .check()
             .map_err(|refusal| ChangeError::Invalid(refusal.to_string()))?;
-        self.with(flow, |session| session.reconfigure(now, to, named))
+        self.with(flow, |session| session.reconfigure(now, to, names))
             .unwrap_or(Err(ChangeError::NotRunning))
     }
 }
@@ -184,8 +181,9 @@ impl Flow for Endpoint {
         let pairs = set.iter().map(|(key, value)| (&**key, &**value));
         let to = Composition::from_pairs(Composition::clone(session.outlook()), pairs)
             .map_err(|error| ChangeError::Invalid(error.to_string()))?;
-        let named = set.iter().any(|(key, _)| RELIED_ON.contains(&&**key));
-        self.change_to(now, flow, to, named)
+        // A preset names every key.
+        let names = |name: &str| set.iter().any(|(key, _)| [name, "preset"].contains(&key.trim()));
+        self.change_to(now, flow, to, names)
     }
 
     fn take_changes(&mut self, now: Time, flow: FlowId, into: &mut Vec<Changed>) -> bool {

@@ -3,7 +3,7 @@
 mod streams;
 
 use crate::association::{Association, Dial};
-use crate::composition::ValidComposition;
+use crate::composition::{Strength, ValidComposition};
 use crate::connection::{Connection, Packet, Ports};
 use crate::wire::Header;
 use bytes::Bytes;
@@ -203,16 +203,20 @@ impl Session {
     pub(super) fn take_losses(&mut self, into: &mut Vec<Loss>) {
         each!(self, inner => inner.take_losses(into));
     }
+    /// Goes on with the services of `to`, of which the application has asked for those whose keys it `names`.
     pub(super) fn reconfigure(
         &mut self,
         now: Time,
         to: ValidComposition,
-        named: bool,
+        names: impl Fn(&str) -> bool,
     ) -> Result<Change, ChangeError> {
-        match self {
-            Session::One(connection) => connection.reconfigure(now, to, named),
-            Session::Several(association) => association.reconfigure(now, to),
+        let asked = Strength::of(&to);
+        let change = each!(self, inner => inner.reconfigure(now, to))?;
+        if let Session::One(connection) = self {
+            let relied_on = connection.relied_on();
+            connection.rely_on(relied_on.asked(asked, names("ordering"), names("reliability")));
         }
+        Ok(change)
     }
     pub(super) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
         each!(self, inner => inner.take_changes(now, into));

@@ -73,7 +73,7 @@ impl Endpoint {
         }
         let Some((composition, opted_in)) = opens.then(|| self.acceptable(&packet)).flatten() else {
             self.stats.unserved += 1;
-            // A refusal would end what the peer has answered with, and it answers again where it is asked.
+            // The refusal would end what the peer has answered with, and it answers again by the way that it is asked.
             let answers = self.config.addresses_proved && flags.has(Flags::SYN | Flags::ACK);
             if answers && self.is_known_between(key.ports, packet.peer) {
                 return;
@@ -196,7 +196,7 @@ impl Endpoint {
             self.table.remove_key(index, &old);
             self.table.add_key(index, key, ordinal);
             if proved {
-                self.follow(packet.peer, left, path);
+                self.follow(now, packet.peer, left, path);
             }
             let packet = Packet {
                 payload: packet.payload.clone(),
@@ -217,7 +217,7 @@ impl Endpoint {
 
     /// `peer` has shown that it is at `path` and no more where it `left`: so are its other flows, also those in which it has nothing
     /// to say (RFC 9000 §9: a connection migrates as a whole).
-    fn follow(&mut self, peer: u128, left: PathAddress, path: PathAddress) {
+    fn follow(&mut self, now: Time, peer: u128, left: PathAddress, path: PathAddress) {
         for (old, index, ordinal) in self.table.at_remote(left.remote) {
             let key = Key {
                 remote: path.remote,
@@ -226,7 +226,13 @@ impl Endpoint {
             let free = !self.table.contains(&key);
             let session = self.table.at(index).filter(|_| free);
             let follows = session.and_then(|session| {
-                session.on_path(ordinal.into(), |of| of.is_with(peer) && of.follows(left, path))
+                session.on_path(ordinal.into(), |of| {
+                    let follows = of.is_with(peer) && of.follows(left, path);
+                    if follows {
+                        of.on_moved(now);
+                    }
+                    follows
+                })
             });
             if follows == Some(true) {
                 self.table.remove_key(index, &old);
@@ -236,7 +242,7 @@ impl Endpoint {
         }
     }
 
-    /// Is there a path to `peer` between `ports`, at other addresses? A layer below sends to several what one asked for.
+    /// Is there a path to `peer` between `ports` by way of other addresses? A layer below sends by several what was asked for by one.
     fn is_known_between(&mut self, ports: Ports, peer: u128) -> bool {
         let between: Vec<_> = self.table.between(ports).take(MOST_BETWEEN).collect();
         between.into_iter().any(|(_, index, ordinal)| {

@@ -13,6 +13,8 @@ const FIXED: &Set = &[("framing", "fixed"), ("mtu-discovery", "off")];
 const HARQ: &Set = &[("reliability", "harq")];
 const SNACK: &Set = &[("ack", "positive+snack")];
 const FLOOR: &Set = &[("rto-floor", "300 ms")];
+const ORDERED: &Set = &[("ordering", "ordered")];
+const UNORDERED: &Set = &[("ordering", "unordered")];
 
 fn connected(preset: &str, acceptance: Acceptance) -> (Pair, [FlowId; 2]) {
     let config = || EndpointConfig {
@@ -23,6 +25,17 @@ fn connected(preset: &str, acceptance: Acceptance) -> (Pair, [FlowId; 2]) {
     let mut pair = Pair::of(config(), acceptor);
     let flows = pair.connect();
     (pair, [flows.0, flows.1])
+}
+
+/// Opened without order, and neither end is made weaker than it asks for.
+fn unordered() -> (Pair, FlowId, FlowId) {
+    let config = || {
+        let wanted = composition("default", &[FIXED, UNORDERED].concat());
+        EndpointConfig::new(wanted.check().expect("valid"))
+    };
+    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
+    let (opened, accepted) = pair.connect();
+    (pair, opened, accepted)
 }
 
 fn change(pair: &mut Pair, flow: FlowId, side: usize, set: &Set) -> Change {
@@ -46,6 +59,15 @@ fn told(pair: &mut Pair, flow: FlowId, side: usize) -> Vec<Changed> {
 }
 
 const MS: Duration = Duration::from_millis(1);
+
+/// Whether both ends encode, and how they report.
+fn assert_both(pair: &Pair, flows: [FlowId; 2], encodes: bool, detail: &Set) {
+    let detail = composition("default", detail).ack.detail;
+    for (side, &flow) in flows.iter().enumerate() {
+        let now = of(pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
+        assert_eq!(now, (encodes, detail), "side {side}");
+    }
+}
 
 /// The second was the whole composition of before with one key changed, so it took the first back.
 #[test]
@@ -106,11 +128,7 @@ fn of_wishes_for_one_key_the_last_counts_and_the_others_stay() {
     change(&mut pair, flows[0], 0, FLOOR);
     change(&mut pair, flows[0], 0, &[("reliability", "arq")]);
     pair.run_for(MS * 2000);
-    let snack = composition("default", SNACK).ack.detail;
-    for (side, &flow) in flows.iter().enumerate() {
-        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
-        assert_eq!(now, (false, snack), "side {side}");
-    }
+    assert_both(&pair, flows, false, SNACK);
 }
 
 /// What is not encoded as before any more, and nothing else, let the wish come: no packet has to.
@@ -121,40 +139,22 @@ fn a_wish_comes_without_another_packet() {
     change(&mut pair, flows[0], 0, HARQ);
     change(&mut pair, flows[0], 0, SNACK);
     pair.run_for(MS * 2000);
-    let snack = composition("default", SNACK).ack.detail;
-    for (side, &flow) in flows.iter().enumerate() {
-        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
-        assert_eq!(now, (true, snack), "side {side}");
-    }
+    assert_both(&pair, flows, true, SNACK);
 }
 
 /// A wish that the peer has brought about meanwhile is asked for all the same: the peer does not take it away again unasked.
 #[test]
 fn what_both_ask_for_at_once_both_rely_on() {
-    let config = || {
-        EndpointConfig::new(
-            composition("default", &[FIXED, &[("ordering", "unordered")]].concat())
-                .check()
-                .expect("valid"),
-        )
-    };
-    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
-    let (opened, accepted) = pair.connect();
+    let (mut pair, opened, accepted) = unordered();
     let flows = [opened, accepted];
     for side in [0, 1] {
-        assert_eq!(
-            change(&mut pair, flows[side], side, &[("ordering", "ordered")]),
-            Change::Agreed
-        );
+        assert_eq!(change(&mut pair, flows[side], side, ORDERED), Change::Agreed);
     }
     pair.run_for(MS * 1000);
     let overtaken = told(&mut pair, accepted, 1);
     assert!(overtaken.iter().any(|changed| changed.why == Why::Overtaken));
-    assert_eq!(
-        change(&mut pair, accepted, 1, &[("ordering", "ordered")]),
-        Change::Nothing
-    );
-    change(&mut pair, opened, 0, &[("ordering", "unordered")]);
+    assert_eq!(change(&mut pair, accepted, 1, ORDERED), Change::Nothing);
+    change(&mut pair, opened, 0, UNORDERED);
     pair.run_for(MS * 1000);
     let ordered = composition("default", &[]).ordering;
     for (side, flow) in flows.into_iter().enumerate() {
@@ -224,34 +224,45 @@ fn what_was_overtaken_can_be_asked_for_again_beside_a_wish() {
     );
     assert_eq!(change(&mut pair, flows[1], 1, HARQ), Change::Agreed);
     pair.run_for(MS * 3000);
-    let (snack, floor) = (
-        composition("default", SNACK).ack.detail,
-        composition("default", FLOOR).rto.floor,
-    );
-    for (side, &flow) in flows.iter().enumerate() {
-        let now = of(&pair, flow, side, |of| (of.reliability.encodes(), of.ack.detail));
-        assert_eq!(now, (true, snack), "side {side}");
-    }
+    assert_both(&pair, flows, true, SNACK);
+    let floor = composition("default", FLOOR).rto.floor;
     assert_eq!(of(&pair, flows[1], 1, |of| of.rto.floor), floor);
+}
+
+/// The application has finished when its wish could come: that comes to nothing, and is told.
+#[test]
+fn a_wish_that_comes_to_nothing_is_told() {
+    let (mut pair, flows) = connected("default", Acceptance::Any);
+    pair.write(1, flows[1], b"is missing for a while");
+    pair.rule = Box::new(
+        |seen| match seen.from == 1 && seen.is_data() && !seen.header.about_eras {
+            true => Verdict::Drop,
+            false => Verdict::Pass,
+        },
+    );
+    change(&mut pair, flows[0], 0, HARQ);
+    pair.run_for(MS * 100);
+    assert_eq!(change(&mut pair, flows[0], 0, FLOOR), Change::Agreed);
+    pair.ends[0].finish(pair.now, flows[0]);
+    pair.run_for(MS * 100);
+    pair.rule = Box::new(|_| Verdict::Pass);
+    pair.run_for(MS * 2000);
+    let told = told(&mut pair, flows[0], 0);
+    let refused = told.iter().find(|changed| changed.why == Why::Refused);
+    assert_eq!(refused.expect("it is told").key, "rto-floor", "{told:?}");
 }
 
 /// A change of what is local relies on nothing that the peer has brought about.
 #[test]
 fn a_local_change_leaves_the_peer_what_it_has_brought_about() {
-    let unordered: &Set = &[("ordering", "unordered")];
-    let config = || {
-        let wanted = composition("default", &[FIXED, unordered].concat());
-        EndpointConfig::new(wanted.check().expect("valid"))
-    };
-    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
-    let (opened, accepted) = pair.connect();
-    change(&mut pair, opened, 0, &[("ordering", "ordered")]);
+    let (mut pair, opened, accepted) = unordered();
+    change(&mut pair, opened, 0, ORDERED);
     pair.run_for(MS * 1000);
     assert_eq!(change(&mut pair, accepted, 1, FLOOR), Change::Local);
     assert_eq!(change(&mut pair, accepted, 1, FLOOR), Change::Nothing);
-    change(&mut pair, opened, 0, unordered);
+    change(&mut pair, opened, 0, UNORDERED);
     pair.run_for(MS * 1000);
-    let expected = composition("default", unordered).ordering;
+    let expected = composition("default", UNORDERED).ordering;
     for (side, flow) in [opened, accepted].into_iter().enumerate() {
         assert_eq!(of(&pair, flow, side, |of| of.ordering), expected, "side {side}");
     }
@@ -260,19 +271,62 @@ fn a_local_change_leaves_the_peer_what_it_has_brought_about() {
 /// And one that names the order as well relies on that.
 #[test]
 fn a_change_that_names_what_there_is_relies_on_it() {
-    let unordered: &Set = &[("ordering", "unordered")];
-    let config = || {
-        let wanted = composition("default", &[FIXED, unordered].concat());
-        EndpointConfig::new(wanted.check().expect("valid"))
-    };
-    let mut pair = Pair::of(config(), config().listen(crate::common::PORT, Acceptance::Any));
-    let (opened, accepted) = pair.connect();
-    change(&mut pair, opened, 0, &[("ordering", "ordered")]);
+    let (mut pair, opened, accepted) = unordered();
+    change(&mut pair, opened, 0, ORDERED);
     pair.run_for(MS * 1000);
     let both: &Set = &[("ordering", "ordered"), ("rto-floor", "300 ms")];
     assert_eq!(change(&mut pair, accepted, 1, both), Change::Local);
-    change(&mut pair, opened, 0, unordered);
+    change(&mut pair, opened, 0, UNORDERED);
     pair.run_for(MS * 1000);
     let refused = told(&mut pair, opened, 0);
     assert!(refused.iter().any(|changed| changed.why == Why::Refused));
+}
+
+/// An agreed change of something else relies on nothing of it either; what is asked for counts at once, though another era comes first.
+#[test]
+fn what_is_relied_on_is_what_was_asked_for() {
+    let (mut pair, opened, accepted) = unordered();
+    change(&mut pair, opened, 0, ORDERED);
+    pair.run_for(MS * 1000);
+    assert_eq!(change(&mut pair, accepted, 1, SNACK), Change::Agreed);
+    pair.run_for(MS * 1000);
+    let is_ordered = |pair: &Pair| {
+        let ordered = composition("default", ORDERED).ordering;
+        [(0, opened), (1, accepted)].map(|(side, flow)| of(pair, flow, side, |of| of.ordering) == ordered)
+    };
+    change(&mut pair, opened, 0, UNORDERED);
+    pair.run_for(MS * 1000);
+    assert_eq!(is_ordered(&pair), [false; 2]);
+
+    change(&mut pair, opened, 0, ORDERED);
+    pair.run_for(MS * 1000);
+    change(&mut pair, accepted, 1, HARQ);
+    change(&mut pair, accepted, 1, ORDERED);
+    change(&mut pair, opened, 0, UNORDERED);
+    pair.run_for(MS * 2000);
+    assert_eq!(is_ordered(&pair), [true; 2], "one has just asked for it");
+}
+
+/// An end that has asked for more and did not get it still takes what is no less than there is.
+#[test]
+fn who_did_not_get_more_takes_what_there_is() {
+    let (mut pair, opened, accepted) = unordered();
+    pair.ends[0]
+        .recompose(
+            pair.now,
+            opened,
+            composition("default", &[FIXED, UNORDERED, SNACK].concat()),
+        )
+        .expect("it runs");
+    change(&mut pair, accepted, 1, ORDERED); // overtaken
+    pair.run_for(MS * 1000);
+    assert!(
+        told(&mut pair, accepted, 1)
+            .iter()
+            .any(|changed| changed.why == Why::Overtaken)
+    );
+    change(&mut pair, opened, 0, &[("ack", "positive+sack")]);
+    pair.run_for(MS * 1000);
+    let sack = composition("default", &[("ack", "positive+sack")]).ack.detail;
+    assert_eq!(of(&pair, accepted, 1, |of| of.ack.detail), sack);
 }

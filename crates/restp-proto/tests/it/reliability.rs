@@ -129,6 +129,38 @@ fn a_sender_gives_up_after_its_attempts_and_says_so() {
     assert_eq!(pair.log.iter().filter(|seen| seen.is_data()).count(), 7);
 }
 
+/// Without retransmissions the timer forgets what is out. Acknowledgements that come behind it counted for nothing, and the flow was
+/// given up; so is one whose data do not arrive, though its peer is heard.
+#[test]
+fn a_late_acknowledgement_is_progress_where_nothing_leaves_again_and_a_word_of_the_peer_is_none() {
+    let set = [
+        ("reliability", "unreliable"),
+        ("ordering", "unordered"),
+        ("loss", "corruption"),
+        ("progress-timeout", "3 s"),
+    ];
+    for (arrives, ends) in [(true, false), (false, true)] {
+        let mut pair = Pair::new("3wh-arq", &set);
+        let (flow, accepted) = pair.connect();
+        pair.delay = Duration::from_millis(400);
+        if !arrives {
+            pair.rule = Box::new(|seen| match seen.from == 0 && seen.is_data() {
+                true => Verdict::Drop,
+                false => Verdict::Pass,
+            });
+        }
+        for _ in 0..80 {
+            let now = pair.now;
+            while pair.ends[0].write(now, flow, vec![0; 3000].into()).is_ok() {}
+            let _ = pair.ends[1].write(now, accepted, vec![0; 10].into());
+            pair.run_for(Duration::from_millis(100));
+            pair.read_all(1, accepted);
+            pair.read_all(0, flow);
+        }
+        assert_eq!(pair.closed(0).is_some(), ends, "{:?}", pair.closed(0));
+    }
+}
+
 #[test]
 fn a_receiver_whose_peer_vanished_learns_it_by_asking() {
     let mut pair = Pair::new("3wh-arq", &[("progress-timeout", "60 s")]);

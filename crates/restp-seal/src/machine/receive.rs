@@ -98,9 +98,9 @@ impl<M: Machine> Sealed<M> {
             return;
         }
         let certain = if finishes {
-            self.peers.finish(now, &id)
+            self.peers.finish(now, &id, remote)
         } else {
-            self.peers.believe(peer)
+            self.peers.believe(peer, remote)
         };
         self.accept_certain(certain);
         self.stats.opened += 1;

@@ -46,17 +46,15 @@ impl<M: Machine> Sealed<M> {
         let Some(session) = self.peers.session_mut(pending) else {
             return;
         };
-        let mut copy = Datagram::empty();
-        let Ok(second) = session.seal(now, plain, &mut copy) else {
+        let (peer, bytes) = (session.peer(), session.sealed_bytes(plain));
+        if !self.peers.may_send_to(plain.path.remote, bytes) {
             self.stats.withheld += 1;
             return;
-        };
-        let bytes = copy.len() + second.as_ref().map_or(0, Datagram::len);
-        if self.peers.send_to(plain.path.remote, bytes).is_ok() {
-            self.queue.push_back(copy);
-            self.queue.extend(second);
-        } else {
-            self.stats.withheld += 1;
+        }
+        let (mut copy, place) = (Datagram::empty(), self.queue.len());
+        if self.seal(now, pending, plain, &mut copy) {
+            self.peers.charge(peer, plain.path.remote, plain.len() + OVERHEAD);
+            self.queue.insert(place, copy); // the answer goes ahead of a packet that does not fit behind it
         }
     }
 

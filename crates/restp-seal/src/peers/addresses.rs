@@ -84,6 +84,11 @@ impl Peers {
         self.routes.take(remote, bytes)
     }
 
+    /// May so much be sent there now? Nothing is counted.
+    pub(crate) fn may_send_to(&self, remote: SocketAddr, bytes: usize) -> bool {
+        self.routes.has_room(remote, bytes)
+    }
+
     /// Counts `bytes` for `peer` at `remote` that are sent whatever its limit says.
     pub(crate) fn charge(&mut self, peer: PeerId, remote: SocketAddr, bytes: usize) {
         self.routes.charge(remote, peer, bytes);

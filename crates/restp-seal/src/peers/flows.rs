@@ -55,16 +55,12 @@ impl Flows {
     }
 
     /// The same where whoever has `key` says something in any session: it may go on in one that it had before. What began without the
-    /// key is not looked at, however much of that there is, nor what came from where it `is_there` not: that may be a copy.
-    pub(super) fn believe_authentic(
-        &mut self,
-        key: PublicKey,
-        is_there: impl Fn(SocketAddr) -> bool,
-    ) -> Vec<FlowId> {
+    /// key is not looked at, however much of that there is, nor what did not come from `remote`, where it is: that may be a copy.
+    pub(super) fn believe_authentic(&mut self, key: PublicKey, remote: SocketAddr) -> Vec<FlowId> {
         let from_key = self.authentic.range((key, FlowId(0))..);
         let its_own: Vec<FlowId> = from_key
             .take_while(|((of, _), _)| *of == key)
-            .filter(|(_, from)| is_there(**from))
+            .filter(|(_, from)| **from == remote)
             .map(|((_, flow), _)| *flow)
             .collect();
         its_own.iter().for_each(|flow| _ = self.clear(*flow));
@@ -124,11 +120,11 @@ mod tests {
     fn who_goes_on_in_another_session_is_believed_where_it_asked() {
         let mut flows = doubted(Some(at(1)));
         assert!(
-            flows.believe_authentic(PublicKey([8; 32]), |_| true).is_empty(),
+            flows.believe_authentic(PublicKey([8; 32]), at(1)).is_empty(),
             "another"
         );
         assert!(flows.is_doubted(FlowId(3)));
-        assert_eq!(flows.believe_authentic(CLIENT, |from| from == at(1)), [FlowId(3)]);
+        assert_eq!(flows.believe_authentic(CLIENT, at(1)), [FlowId(3)]);
         assert!(!flows.is_doubted(FlowId(3)) && !flows.has_authentic());
         assert!(flows.believe(&SESSION).is_empty(), "told once");
     }
@@ -137,7 +133,7 @@ mod tests {
     #[test]
     fn a_copy_from_an_address_where_its_client_is_not_is_not_believed() {
         let mut flows = doubted(Some(at(66)));
-        assert!(flows.believe_authentic(CLIENT, |from| from == at(1)).is_empty());
+        assert!(flows.believe_authentic(CLIENT, at(1)).is_empty());
         assert!(flows.is_doubted(FlowId(3)));
         assert_eq!(
             flows.believe(&SESSION),
@@ -151,7 +147,7 @@ mod tests {
     fn what_anybody_can_have_made_is_believed_in_its_own_session_alone() {
         let mut flows = doubted(None);
         assert!(!flows.has_authentic());
-        assert!(flows.believe_authentic(CLIENT, |_| true).is_empty());
+        assert!(flows.believe_authentic(CLIENT, at(1)).is_empty());
         assert_eq!(flows.leave(FlowId(3)), Some((2, true)), "it left in doubt");
     }
 }

@@ -369,8 +369,8 @@ impl Peers {
         Some((owner, self.sessions.get_mut(&id)?))
     }
 
-    /// The peer of session `id` has shown that it has the answer, and so its key. Flows of which that was not certain.
-    pub(crate) fn finish(&mut self, now: Time, id: &ConnectionId) -> Vec<FlowId> {
+    /// The peer of session `id` has shown from `remote` that it has the answer, and so its key. Flows of which that was not certain.
+    pub(crate) fn finish(&mut self, now: Time, id: &ConnectionId, remote: SocketAddr) -> Vec<FlowId> {
         let address = self.sessions.finish(id);
         let Some(owner) = self.sessions.get(id).map(Session::peer) else {
             return Vec::new();
@@ -388,20 +388,19 @@ impl Peers {
             self.hear(owner, address);
         }
         let mut certain = self.flows.believe(id);
-        certain.extend(self.believe(owner));
+        certain.extend(self.believe(owner, remote));
         certain
     }
 
-    /// `peer` says something in a session that is finished. Flows of which it was not certain that they are its own: what they began
-    /// with came from an address where nobody had proved that key then, and where it is now.
-    pub(crate) fn believe(&mut self, peer: PeerId) -> Vec<FlowId> {
-        if !self.flows.has_authentic() {
+    /// `peer` says something from `remote` in a session that is finished. Flows of which it was not certain that they are its own: what
+    /// they began with came from that address, which nobody had proved then, and which is known to be that of the peer now.
+    pub(crate) fn believe(&mut self, peer: PeerId, remote: SocketAddr) -> Vec<FlowId> {
+        let is_there = self.routes.owner(remote) == Some(peer) && !self.routes.is_claimed(remote);
+        if !is_there || !self.flows.has_authentic() {
             return Vec::new();
         }
         let key = self.proved_key(peer);
-        let routes = &self.routes;
-        let is_there = |address| routes.owner(address) == Some(peer) && !routes.is_claimed(address);
-        let certain = key.map_or_else(Vec::new, |key| self.flows.believe_authentic(key, is_there));
+        let certain = key.map_or_else(Vec::new, |key| self.flows.believe_authentic(key, remote));
         for flow in &certain {
             if self.flows.peer(*flow) != Some(peer) {
                 self.enter(*flow, peer);

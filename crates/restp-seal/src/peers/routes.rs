@@ -121,6 +121,12 @@ impl Routes {
         }
     }
 
+    /// Does the limit of `remote` leave so much?
+    pub(super) fn has_room(&self, remote: SocketAddr, bytes: usize) -> bool {
+        let route = self.by_address.get(&remote);
+        route.is_some_and(|route| route.claim.is_none_or(|claim| claim.leaves(bytes)))
+    }
+
     /// Counts `bytes` for `peer` that are sent whatever its limit says.
     pub(super) fn charge(&mut self, remote: SocketAddr, peer: PeerId, bytes: usize) {
         let route = self.by_address.get_mut(&remote);

@@ -232,6 +232,15 @@ impl Session {
         &mut self.paths
     }
 
+    /// Bytes that `plain` takes, with the answer that goes ahead of it.
+    pub(crate) fn sealed_bytes(&self, plain: &Datagram) -> usize {
+        let answer = self
+            .unfinished
+            .as_ref()
+            .map_or(0, |unfinished| unfinished.answer.len());
+        answer + plain.len() + OVERHEAD
+    }
+
     /// Seals `plain` into `out`, behind the answer as long as the peer may not have that. Where the two do not fit into one
     /// datagram `out` is the answer, and the packet is returned.
     pub(crate) fn seal(
@@ -242,8 +251,8 @@ impl Session {
     ) -> Result<Option<Datagram>, Unsealed> {
         self.unanswered.get_or_insert(now);
         address(out, plain.path, plain);
+        let total = self.sealed_bytes(plain);
         if let Some(unfinished) = &mut self.unfinished {
-            let total = unfinished.answer.len() + plain.len() + OVERHEAD;
             if !unfinished.may_send(plain.path, total) {
                 return Err(Unsealed::Withheld);
             }

@@ -89,21 +89,20 @@ fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
         _ => None,
     });
     let (data, questions): (Vec<_>, Vec<_>) = sent.partition(|(_, pdu)| !pdu.payload.is_empty());
+    let questions: Vec<Time> = questions.into_iter().map(|(at, _)| at).collect();
     let last = trace.records.last().map_or(Time::ZERO, |record| record.at);
+    let pauses = Side::BOTH.map(|side| liveness::shortest_pause(evidence.composition(side)));
+    data.len() * 10 < questions.len() && are_timed(&questions, last, evidence.case.paths() as u64, pauses)
+}
+
+/// Are there no more of these than a question of each side by each path and its answer after each of its `pauses` until `last`, and no
+/// more in the last tenth of the time than twice its share?
+fn are_timed(questions: &[Time], last: Time, paths: u64, pauses: [Duration; 2]) -> bool {
     let span = last.since(Time::ZERO);
-    let paths = evidence.case.paths() as u64;
-    // By each path a question, and its answer.
-    let turns = Side::BOTH.map(|side| {
-        let pause = liveness::shortest_pause(evidence.composition(side));
-        span.as_nanos() / pause.as_nanos().max(1)
-    });
+    let turns = pauses.map(|pause| span.as_nanos() / pause.as_nanos().max(1));
     let most = 2 * paths * turns.into_iter().sum::<u64>();
-    // And no more at the end than all the time.
-    let late = questions
-        .iter()
-        .filter(|(at, _)| last.since(*at) < span / 10)
-        .count();
-    data.len() * 10 < questions.len() && questions.len() as u64 <= most && late <= questions.len() / 5
+    let late = questions.iter().filter(|at| last.since(**at) < span / 10).count();
+    questions.len() as u64 <= most && late <= questions.len() / 5
 }
 
 /// Has the client started again since it asked, without a word that it has forgotten? Under the seal who serves nobody says none.
@@ -114,4 +113,31 @@ fn is_forgotten(evidence: &Evidence<'_>, of: usize) -> bool {
     server
         && records.any(|what| matches!(what, What::Began { end } if *end == asked))
         && records.any(|what| matches!(what, What::Restarted { side: Side::Client }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Time {
+        Time::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn questions_by_timers_are_no_storm_and_a_war_of_acknowledgements_is_one() {
+        let (pauses, last) = ([Duration::from_millis(200); 2], at(100_000));
+        let every = |pause: u64| (0..100_000 / pause).map(|n| at(n * pause)).collect::<Vec<_>>();
+        assert!(
+            are_timed(&every(100), last, 1, pauses),
+            "a question in each pause, and its answer"
+        );
+        assert!(!are_timed(&every(40), last, 1, pauses));
+        assert!(are_timed(&every(40), last, 3, pauses), "by three paths");
+        let mut war = every(1000);
+        war.extend((0..500).map(|n| at(99_000 + n)));
+        assert!(
+            !are_timed(&war, last, 1, pauses),
+            "few in all, and most of them at the end"
+        );
+    }
 }

@@ -255,3 +255,60 @@ fn a_peer_whose_early_data_found_no_room_is_not_refused_elsewhere() {
         assert_eq!(pair.log[sent..].iter().any(refused), is_refused, "{ahead} ahead");
     }
 }
+
+/// What was sent to where the peer was left again when the timer, which had been doubled meanwhile, ran out.
+#[test]
+fn a_peer_that_has_moved_is_sent_at_once_what_was_sent_in_vain() {
+    for (proved, least) in [(true, 1), (false, 0)] {
+        let mut service = config("3wh-arq", &[]);
+        service.addresses_proved = proved;
+        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let (flow, accepted) = pair.connect();
+        pair.write(0, flow, b"the last");
+        pair.run_for(MS * 500);
+        pair.rule = silent(1);
+        pair.write(1, accepted, b"in vain");
+        pair.run_for(MS * 2000);
+        let before = pair.log.len();
+        comes(&mut pair, 0, b"from elsewhere", next);
+        let there = |seen: &&Seen| seen.path.remote == SocketAddr::from(ELSEWHERE) && seen.is_data();
+        assert_eq!(
+            pair.log[before..].iter().filter(there).count(),
+            least,
+            "proved: {proved}"
+        );
+    }
+}
+
+/// The layer below may bring an answer by way of other addresses than those that were asked by. RST from there ended what the peer had
+/// answered with.
+#[test]
+fn an_answer_by_way_of_other_addresses_is_not_refused_under_a_seal() {
+    for (proved, refusals) in [(true, 0), (false, 1)] {
+        let mut client_config = config("3wh-arq", &[]);
+        client_config.addresses_proved = proved;
+        let mut pair = Pair::of(
+            client_config,
+            config("3wh-arq", &[]).listen(PORT, Acceptance::Any),
+        );
+        pair.open();
+        pair.rule = silent(1);
+        pair.run_for(MS * 100);
+        let is_answer = |seen: &&Seen| seen.from == 1 && seen.is(Flags::SYN | Flags::ACK);
+        let answer = pair.log.iter().find(is_answer).expect("it answers").bytes();
+        let path = PathAddress {
+            local: client(9),
+            remote: SocketAddr::from(ELSEWHERE),
+        };
+        let sent = pair.log.len();
+        let mut datagram = contiguous(path, answer);
+        pair.ends[0].handle(pair.now, Input::Datagram(&mut datagram));
+        pair.run_for(MS);
+        let refused = |seen: &&Seen| seen.from == 0 && seen.header.flags.has(Flags::RST);
+        assert_eq!(
+            pair.log[sent..].iter().filter(refused).count(),
+            refusals,
+            "proved: {proved}"
+        );
+    }
+}
