@@ -38,6 +38,8 @@ pub struct Envelope {
     measured: Measured,
     /// Window and threshold before the last cut, which may be taken back.
     uncut: [u64; 2],
+    /// When the last cut came, if by a timeout.
+    timed_out: Option<Time>,
     /// Of what the first report told that left once: the longest round trip that was measured surely.
     first: Option<Duration>,
 }
@@ -92,6 +94,7 @@ impl Envelope {
             acked: 0,
             measured: Measured::new(began),
             uncut: [0; 2],
+            timed_out: None,
             first: None,
             rules,
         })
@@ -124,8 +127,12 @@ impl Envelope {
             first,
         }: News,
     ) {
-        let shortest = self.first.map(|first| first.min(self.measured.shortest(at)));
-        if self.rules.acquits && again < shortest && again.is_some() {
+        // The set-up may have measured a round trip where no report has yet.
+        let is_soon = |again| self.first.is_none_or(|first| again < first.min(self.measured.shortest(at)));
+        let is_answered = again.is_some_and(is_soon);
+        // Something that left once, and before the timeout, has only been late (RFC 5682 §3; Linux: FLAG_ORIG_SACK_ACKED).
+        let left_before = |timeout| first.is_some_and(|age| at.since(timeout) < age);
+        if self.rules.acquits && (is_answered || self.timed_out.is_some_and(left_before)) {
             let [window, threshold] = std::mem::take(&mut self.uncut); // the cut is taken back (RFC 3522)
             self.window = self.window.max(window);
             self.threshold = self.threshold.max(threshold);
@@ -194,13 +201,13 @@ impl Envelope {
 
     /// A loss episode began. If the network had lost nothing its cut may be taken back, and the last one no more.
     pub fn on_episode(&mut self) {
-        self.uncut = [0; 2];
+        (self.uncut, self.timed_out) = ([0; 2], None);
     }
 
     /// A loss episode began, and the network had lost the segment (RFC 5681 §3.1 (4): two segments remain).
     pub fn on_loss(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
-            self.uncut = [self.window, self.threshold];
+            (self.uncut, self.timed_out) = ([self.window, self.threshold], None);
             self.threshold = self.remaining(kept, at);
             let lowered = self.window.min(self.threshold);
             self.window = if self.rules.estimates {
@@ -215,7 +222,7 @@ impl Envelope {
     /// The retransmission timer ran out for a segment that the network had lost (RFC 5681 §3.1).
     pub fn on_timeout(&mut self, at: Time) {
         if let Some(kept) = self.rules.kept {
-            self.uncut = [self.window, self.threshold];
+            (self.uncut, self.timed_out) = ([self.window, self.threshold], Some(at));
             if self.window > self.segment {
                 self.threshold = self.remaining(kept, at);
             }

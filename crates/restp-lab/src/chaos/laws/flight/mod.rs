@@ -249,6 +249,9 @@ impl Flight {
             self.outstanding.expire(); // the second one: its timer has run out, and early data may count as lost
         }
         if !pdu.is_data() {
+            if pdu.header.flags.has(Flags::FIN) {
+                self.outstanding.finish(number);
+            }
             return Ok(());
         }
         let probe = terms.probes && number + 1 == self.outstanding.next();

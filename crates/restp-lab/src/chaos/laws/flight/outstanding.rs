@@ -72,6 +72,8 @@ pub struct Outstanding {
     last: Option<u64>,
     segments: BTreeMap<u64, Segment>,
     transmissions: u64,
+    /// Number and transmission of a FIN that carries nothing.
+    fin: Option<(u64, u64)>,
     /// The latest transmission that is known to have arrived.
     reported: u64,
     /// Transmissions up to this one may have been taken for lost by a timer.
@@ -178,6 +180,12 @@ impl Outstanding {
         };
         self.segments.insert(number, segment);
         again
+    }
+
+    /// A FIN leaves that carries nothing.
+    pub fn finish(&mut self, number: u64) {
+        self.transmissions += 1;
+        self.fin = Some((number, self.transmissions));
     }
 
     /// The segment leaves by another path.
@@ -295,6 +303,9 @@ impl Outstanding {
         };
         let before = self.segments.len();
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            if let Some((_, order)) = self.fin.filter(|(number, _)| range.contains(number)) {
+                self.reported = self.reported.max(order);
+            }
             let named: Vec<u64> = self.segments.range(range).map(|(number, _)| *number).collect();
             gone.extend(named.iter().filter_map(|number| self.arrived(*number)));
         }
