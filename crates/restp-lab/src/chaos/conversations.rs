@@ -112,7 +112,10 @@ impl Conversations {
             self.on_first_number((port, 0), owner, header);
         }
         let here = self.answered.get(&key).copied();
-        let numbered = header.sequence.and_then(|number| self.numbered(port, number));
+        let numbered = header.sequence.and_then(|number| {
+            let latest = (!header.flags.has(Flags::RST)).then_some(number); // what refuses may have a number of its own
+            self.numbered(port, number, latest)
+        });
         (numbered.or(here))
             .or_else(|| self.answered_last(port))
             .or(newest)
@@ -133,10 +136,10 @@ impl Conversations {
     }
 
     /// The connection at this port of the client whose latest number is nearest: first numbers are nowhere near each other.
-    fn numbered(&mut self, port: u16, number: u32) -> Option<Owner> {
+    fn numbered(&mut self, port: u16, number: u32, latest: Option<u32>) -> Option<Owner> {
         let of_port = self.numbered.iter_mut().filter(|one| one.of.0 == port);
         let nearest = of_port.min_by_key(|one| one.distance(number))?;
-        nearest.latest = number;
+        nearest.latest = latest.unwrap_or(nearest.latest);
         Some(nearest.owner)
     }
 

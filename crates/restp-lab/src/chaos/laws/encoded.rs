@@ -23,6 +23,8 @@ struct Sent<'a> {
     near: Option<u64>,
     segments: BTreeMap<u64, &'a Bytes>,
     encoded: BTreeSet<u64>,
+    /// The seal may have kept back what an address that has proved nothing would get: it never left.
+    is_sealed: bool,
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
@@ -53,6 +55,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             Space::OfPath(strand)
         };
         let sent: &mut Sent<'_> = sent.entry((*from, space)).or_default();
+        sent.is_sealed = evidence.case.seal.is_some();
         let number = sequence::expand(sent.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
         sent.near = Some(number);
         if pdu.is_data() {
@@ -75,6 +78,11 @@ impl Sent<'_> {
         };
         if !code.allows(fec.range) {
             return Err(format!("sends an encoded packet of {:#x}", fec.range));
+        }
+        let last = self.segments.keys().next_back();
+        let never_left = |number| !self.segments.contains_key(&number) && Some(&number) < last;
+        if self.is_sealed && code.covered(first, fec.range).any(never_left) {
+            return Ok(());
         }
         let mut sum = pdu.payload.to_vec();
         for (number, coefficient) in code.covered(first, fec.range).zip(code.coefficients(fec.range)) {
