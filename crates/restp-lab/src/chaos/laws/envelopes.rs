@@ -34,6 +34,9 @@ struct Addresses {
     whole: BTreeSet<(ConnectionId, SocketAddr)>,
     /// Where each request was answered.
     answered: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
+    /// The same of requests that came as nobody had made them. Who has the keys of an answer all the same had asked that: what was
+    /// changed is nothing that the keys are made of.
+    answered_changed: BTreeMap<ConnectionId, BTreeSet<SocketAddr>>,
     /// The client's requests.
     asked: BTreeSet<ConnectionId>,
     /// Those of a stranger.
@@ -68,7 +71,10 @@ impl Addresses {
     /// Where `party` has got the keys of `session`, if that is certain: its answer went to one place alone. Of a stranger it is not
     /// on record which of his requests it answers: all count that were answered at one place.
     fn sources(&self, party: Party, session: ConnectionId) -> Vec<SocketAddr> {
-        let answered = |name| self.answered.get(name).into_iter().flatten().copied();
+        let answered = |name| {
+            let places = self.answered.get(name).or(self.answered_changed.get(name));
+            places.into_iter().flatten().copied()
+        };
         let only = |places: BTreeSet<SocketAddr>| places.first().copied().filter(|_| places.len() == 1);
         match party {
             Party::Side(Side::Client) => {
@@ -106,10 +112,12 @@ impl Addresses {
         mark: Option<Mark>,
     ) -> Option<String> {
         // Also where nobody gets it: a client that has it all the same has it from who does.
-        if let Some(Mark::Answer(name)) = mark
-            && self.whole.contains(&(name, to))
-        {
-            self.answered.entry(name).or_default().insert(to);
+        if let Some(Mark::Answer(name)) = mark {
+            let answered = match self.whole.contains(&(name, to)) {
+                true => &mut self.answered,
+                false => &mut self.answered_changed,
+            };
+            answered.entry(name).or_default().insert(to);
         }
         let address = self.all.entry(to).or_default();
         address.went += bytes;

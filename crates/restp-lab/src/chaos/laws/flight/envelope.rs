@@ -128,7 +128,10 @@ impl Envelope {
         }: News,
     ) {
         // The set-up may have measured a round trip where no report has yet.
-        let is_soon = |again| self.first.is_none_or(|first| again < first.min(self.measured.shortest(at)));
+        let is_soon = |again| {
+            self.first
+                .is_none_or(|first| again < first.min(self.measured.shortest(at)))
+        };
         let is_answered = again.is_some_and(is_soon);
         // Something that left once, and before the timeout, has only been late (RFC 5682 §3; Linux: FLAG_ORIG_SACK_ACKED).
         let left_before = |timeout| first.is_some_and(|age| at.since(timeout) < age);
