@@ -101,8 +101,19 @@ impl Association {
         if line.is_none() && ordinal.is_none() {
             return None;
         }
-        let mut others = self.shared.paths().iter().enumerate();
-        if !others.any(|(index, member)| Some(index) != ordinal && member.works()) {
+        let paths = self.shared.paths();
+        let other_that = |does: fn(&Member) -> bool| {
+            let mut all = paths.iter().enumerate();
+            all.any(|(index, member)| Some(index) != ordinal && does(member))
+        };
+        let works = ordinal.is_some_and(|ordinal| paths[ordinal].works());
+        // One that does not work takes nothing along, as long as another may come back.
+        let remains = if works {
+            Member::works
+        } else {
+            Member::is_established
+        };
+        if !other_that(remains) {
             return Some(false);
         }
         if let Some(line) = line {

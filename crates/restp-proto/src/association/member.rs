@@ -58,9 +58,13 @@ impl Member {
         }
     }
 
+    pub(super) fn is_established(&self) -> bool {
+        self.connection.is_established()
+    }
+
     /// Established, and nobody doubts that it works.
     pub(super) fn works(&self) -> bool {
-        self.connection.is_established() && self.health.verdict() == Health::Good
+        self.is_established() && self.health.verdict() == Health::Good
     }
 
     /// When silence makes it suspect, unless it is heard before.

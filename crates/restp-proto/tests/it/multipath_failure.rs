@@ -332,6 +332,32 @@ fn the_loser_of_the_race_can_be_removed_as_soon_as_it_has_joined() {
     assert_eq!(pair.events[0].iter().filter(up).count(), 2, "no third path");
 }
 
+/// It took the flow along that went by a path which the lower layer had called down, wrongly.
+#[test]
+fn a_path_that_does_not_work_can_be_removed_while_another_may_come_back() {
+    let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);
+    let accepted = both_up(&mut pair);
+    let (first, second) = (line(&pair, 1), line(&pair, 2));
+    let now = pair.now;
+    for path in [first, second] {
+        let notice = Input::PathNotice {
+            local: path.local,
+            up: false,
+        };
+        pair.ends[0].handle(now, notice);
+    }
+    pair.ends[0]
+        .remove_path(now, flow, first)
+        .expect("the second may come back");
+    assert!(
+        pair.ends[0].remove_path(now, flow, second).is_err(),
+        "it is the last"
+    );
+    pair.write(0, flow, b"by the second");
+    pair.run_for(secs(5));
+    assert_eq!(pair.read_all(1, accepted).concat(), b"by the second");
+}
+
 #[test]
 fn a_path_that_the_application_removes_is_used_no_more_and_may_be_added_again() {
     let (mut pair, flow, _) = two_paths("geo-spread", SPREAD);

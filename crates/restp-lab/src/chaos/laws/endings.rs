@@ -75,7 +75,7 @@ fn last_words_are_lost(evidence: &Evidence<'_>, end: usize, waited: Duration) ->
     let End {
         side, conversation, ..
     } = trace.ends[end];
-    // What refuses or breaks off a path that was never answered says nothing of what was sent.
+    // What refuses or breaks off a path that was never set up says nothing of what was sent.
     let words = |by: Side| {
         trace.records[..over]
             .iter()
@@ -91,7 +91,8 @@ fn last_words_are_lost(evidence: &Evidence<'_>, end: usize, waited: Duration) ->
             })
     };
     let answered_paths = |by: Side| -> BTreeSet<Option<usize>> {
-        let answers = words(by).filter(|(.., pdu)| !pdu.header.flags.has(Flags::RST));
+        let sets_up_or_refuses = |flags: Flags| flags.has(Flags::RST) || flags.has(Flags::SYN);
+        let answers = words(by).filter(|(.., pdu)| !sets_up_or_refuses(pdu.header.flags));
         answers.map(|(.., pdu)| pdu.strand).collect()
     };
     let said = |by: Side| -> Vec<(Time, u64)> {
