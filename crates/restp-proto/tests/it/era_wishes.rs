@@ -1,6 +1,6 @@
 //! Eras (docs/adr/0007-eras.md): what an application wants while another change is under way, and when it comes.
 
-use crate::common::{Pair, Verdict, composition};
+use crate::common::{Pair, Seen, Verdict, composition};
 use restp_base::flow::{Change, Flow, FlowId};
 use restp_base::observe::{Changed, Why};
 use restp_base::time::Duration;
@@ -131,6 +131,26 @@ fn of_wishes_for_one_key_the_last_counts_and_the_others_stay() {
     assert_both(&pair, flows, false, SNACK);
 }
 
+/// The peer's change overtakes what is under way, and a wish for other terms stays one, whoever gives way.
+#[test]
+fn a_wish_for_other_terms_comes_behind_a_change_of_the_peer() {
+    for asks in [0, 1] {
+        let (mut pair, flows) = connected("default", Acceptance::Any);
+        change(&mut pair, flows[asks], asks, HARQ);
+        change(&mut pair, flows[asks], asks, SNACK);
+        change(&mut pair, flows[1 - asks], 1 - asks, UNORDERED);
+        pair.run_for(MS * 3000);
+        let snack = composition("default", SNACK).ack.detail;
+        for (side, &flow) in flows.iter().enumerate() {
+            assert_eq!(
+                of(&pair, flow, side, |of| of.ack.detail),
+                snack,
+                "{asks} asks, side {side}"
+            );
+        }
+    }
+}
+
 /// What is not encoded as before any more, and nothing else, let the wish come: no packet has to.
 #[test]
 fn a_wish_comes_without_another_packet() {
@@ -173,6 +193,7 @@ fn a_change_that_an_outage_met_comes_soon_after_it() {
     change(&mut pair, flows[0], 0, SNACK);
     pair.rule = Box::new(|_| Verdict::Drop);
     pair.run_for(Duration::from_secs(30));
+    assert!(questions(&pair) >= 6, "twice as far apart each time, and no more");
     pair.rule = Box::new(|_| Verdict::Pass);
     pair.write(0, flows[0], b"of the next era");
     pair.run_for(Duration::from_secs(50)); // its timer waits for 51 s by then
@@ -181,6 +202,32 @@ fn a_change_that_an_outage_met_comes_soon_after_it() {
         assert_eq!(of(&pair, flow, side, |of| of.ack.detail), snack, "side {side}");
     }
     assert_eq!(pair.read_all(1, flows[1]).len(), 201);
+}
+
+fn questions(pair: &Pair) -> usize {
+    let asks = |seen: &&Seen| seen.from == 0 && EraMessage::parse(&seen.payload).is_some();
+    pair.log.iter().filter(asks).count()
+}
+
+/// One packet of the peer shows that the way is there: the question is as young as on the first day.
+#[test]
+fn a_question_begins_again_when_the_peer_is_heard_once() {
+    let (mut pair, flows) = connected("cubic", Acceptance::Any);
+    change(&mut pair, flows[0], 0, SNACK);
+    pair.rule = Box::new(|_| Verdict::Drop);
+    pair.run_for(Duration::from_secs(30));
+    pair.rule = Box::new(|seen| match seen.header.about_eras {
+        true => Verdict::Drop,
+        false => Verdict::Pass,
+    });
+    let before = questions(&pair);
+    pair.write(1, flows[1], b"is heard");
+    pair.run_for(Duration::from_secs(5));
+    assert!(
+        questions(&pair) >= before + 3,
+        "{} after {before}",
+        questions(&pair)
+    );
 }
 
 /// Whoever is heard is asked again at once, however often the question was lost.
@@ -202,11 +249,7 @@ fn a_question_does_not_wait_longer_while_the_peer_is_heard() {
     }
     let snack = composition("cubic", SNACK).ack.detail;
     assert_eq!(of(&pair, flows[0], 0, |of| of.ack.detail), snack);
-    let asked = pair
-        .log
-        .iter()
-        .filter(|seen| EraMessage::parse(&seen.payload).is_some());
-    assert!(asked.count() < 200, "once in a timeout");
+    assert!(questions(&pair) < 200, "once in a timeout");
 }
 
 /// What was overtaken is asked for again while a wish waits: the wish had kept it, so that it seemed to be under way.
