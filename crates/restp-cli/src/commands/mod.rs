@@ -38,8 +38,10 @@ mod words;
 
 use crate::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
 use restp::Composition;
 use restp_base::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a closed endpoint may take to say goodbye: that its last packets leave, and repeats are answered.
 const GOODBYE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -57,10 +59,21 @@ fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failur
         .enable_all()
         .build()
         .map_err(|error| Failure::operation(format!("the runtime could not start: {error}")))?;
-    let result = runtime.block_on(command);
+    let result = runtime.block_on(async {
+        bear_file_size_limits();
+        command.await
+    });
     // Temporary files are removed by their threads.
     runtime.shutdown_timeout(THREADS_END);
     result
+}
+
+/// A file that becomes longer than a limit allows (`ulimit -f`) is a failed write then, which is said as one. Without this the system
+/// ends the process by a signal, without a word. The system tells of the error as soon as somebody listens to the signal.
+fn bear_file_size_limits() {
+    if let Err(error) = signal(SignalKind::from_raw(Signal::SIGXFSZ as i32)) {
+        tracing::debug!(%error, "a file that is too long ends the process");
+    }
 }
 
 /// As many open files as the system allows. Each host of a relay and each of its peers has a port, each flow of datagrams and each

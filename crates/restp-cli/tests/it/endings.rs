@@ -292,3 +292,28 @@ fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
     assert!(!told.iter().any(|path| sent.stderr.contains(path)), "{sent:?}");
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// The system ends who writes more than `ulimit -f` allows by a signal, unless it is listened to.
+#[test]
+fn a_file_above_a_limit_of_the_receiver_is_said_on_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("inbox");
+    let words = [
+        "recv",
+        "--json",
+        "--once",
+        "--listen",
+        "127.0.0.1:0",
+        "--dir",
+        dir.to_str().unwrap(),
+    ];
+    let limited = ["sh", "-c", "ulimit -f 1024; exec \"$0\" \"$@\""];
+    let no_input = std::fs::File::open("/dev/null").unwrap();
+    let mut receiver = Running::start_through(&limited, no_input.into(), &words);
+    let ticket = receiver.json()["ticket"].as_str().unwrap().to_owned();
+    let file = write(folder.path(), "a", &content(4 << 20));
+    let sent = restp(&["send", file.to_str().unwrap(), &ticket]);
+    common::says(&sent, 1, &["the receiver failed", "a limit does not allow"]);
+    common::says(&receiver.end(), 1, &["a limit does not allow"]);
+    assert!(common::names(&dir).is_empty());
+}
