@@ -452,15 +452,20 @@ mod tests {
 
     /// Permissions that a folder on its way could have, in releases before and in this one.
     #[tokio::test]
-    async fn a_folder_that_was_there_keeps_its_permissions() {
+    async fn a_folder_that_was_there_keeps_its_permissions_unless_it_was_on_its_way() {
         for (there, sent, overwrite, expected) in [
             (0o755, 0o055, false, 0o755),
             (0o1777, 0o777, false, 0o1777),
+            (0o1770, 0o755, false, 0o1770),
             (0o2775, 0o775, false, 0o2775),
+            (0o3755, 0o755, false, 0o3755),
             (0o1777, 0o755, true, 0o1755),
             (0o2775, 0o555, true, 0o2555),
             (0o2755, 0o755, true, 0o2755),
-            (0o1750, 0o755, true, 0o755), // cut off, with other permissions
+            // Cut off, and sent with other permissions.
+            (0o1750, 0o755, false, 0o755),
+            (0o1750, 0o755, true, 0o755),
+            (0o1755, 0o500, false, 0o500),
         ] {
             let dir = tempfile::tempdir().expect("a folder");
             let folder = Folder::open(dir.path(), overwrite, false).expect("opens");

@@ -32,17 +32,14 @@ pub struct Writer {
 }
 
 /// Permissions of a folder while it is filled: its own as far as nobody else may write to it, all of its owner, and the sticky bit, which
-/// has no sense in such a folder. So a transfer that goes on knows what it has made, and takes nobody's own folder for it.
+/// has no sense in such a folder and is hardly ever set there. So a transfer that goes on knows what it has made.
 fn unfinished(entry: &Entry) -> u32 {
     0o1700 | u32::from(entry.mode) & 0o755
 }
 
-/// What stays of a folder's permissions that are replaced, but for the sticky bit that an unfinished one of other permissions has.
-fn not_travelling(found: u32) -> u32 {
-    match found & 0o1722 {
-        0o1700 => found & 0o6000,
-        _ => found & 0o7000,
-    }
+/// Is it the mark of [`unfinished`], of whatever permissions? The sender may have changed them before it goes on.
+fn is_unfinished(found: u32) -> bool {
+    found & 0o7722 == 0o1700
 }
 
 fn is_own(found: &Stat) -> bool {
@@ -170,10 +167,11 @@ impl Writer {
         let handle = self.inside.at(&self.manifest, number)?;
         let found = system::fstat(&handle).map_err(io::Error::from)?;
         let is_own = is_own(&found);
-        if self.made[number] || is_own && found.st_mode & 0o7777 == unfinished(entry) {
+        if self.made[number] || is_own && is_unfinished(found.st_mode) {
             folder::dress(&handle, entry, 0)?;
         } else if is_own && self.folder.overwrite {
-            folder::dress(&handle, entry, not_travelling(found.st_mode))?;
+            // Set-ID and sticky bits do not travel: it keeps those that it has.
+            folder::dress(&handle, entry, found.st_mode & 0o7000)?;
         }
         if self.folder.sync {
             system::fsync(&handle).map_err(io::Error::from)?;
