@@ -100,6 +100,9 @@ pub fn publish(
     mut progress: impl FnMut(u64),
 ) -> Result<Readable, PublishError> {
     let found = walk::walk(paths, "")?;
+    if let Some(path) = found.untold {
+        return Err(SourceError::Special(path).into());
+    }
     let list = &found.manifest;
     let sizes: Vec<Option<u64>> = (list.entries().iter())
         .map(|entry| match entry.kind {

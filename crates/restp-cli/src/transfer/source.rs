@@ -111,19 +111,25 @@ impl Source {
         if paths.iter().filter(|path| path.as_os_str() == STDIN).count() > 1 {
             return Err(SourceError::Again);
         }
-        let Found { manifest, places } = walk(paths, name_of_stdin)?;
+        let Found {
+            manifest,
+            places,
+            untold,
+        } = walk(paths, name_of_stdin)?;
         let mut source = Source {
             manifest,
             places,
             content: None,
         };
-        if source.manifest.is_one_file() && source.manifest.bytes() == Some(0) {
-            source.read_untold()?;
+        match untold {
+            Some(_) if source.manifest.is_one_file() => source.read_untold()?,
+            Some(path) => return Err(SourceError::Untold(path)),
+            None => {}
         }
         Ok(source)
     }
 
-    /// Reads what is in a file that says to be empty.
+    /// Reads what is in the only file, which says to be empty.
     fn read_untold(&mut self) -> Result<(), SourceError> {
         let path = self.places[0].path();
         let file = self.places[0].open()?;
@@ -300,15 +306,15 @@ mod tests {
     }
 
     #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_file_whose_length_is_not_told_is_not_sent_empty_beside_others() {
+    #[test]
+    fn a_file_whose_length_is_not_told_is_refused_beside_others() {
         let other = file(b"");
         let paths = [other.path().to_owned(), PathBuf::from("/proc/self/mountinfo")];
-        let (tell, told) = mpsc::channel(1);
-        tell.try_send(Answer::Nothing(2)).expect("room");
-        let source = Source::open(&paths, "").expect("opens");
-        let failed = all(source.read(Told::by(told))).await.expect_err("has content");
-        assert!(failed.to_string().contains("tells no length"), "{failed}");
+        let refused = Source::open(&paths, "").expect_err("has content").to_string();
+        assert!(
+            refused.contains("mountinfo") && refused.contains("tells no length"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::manifest::{self, Entry, Kind, Manifest, ManifestError, Modified};
 use super::source::SourceError;
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ pub struct Found {
     pub manifest: Manifest,
     /// Where each entry lies, and what was found there.
     pub places: Vec<Place>,
+    /// The first file of length 0 that holds something all the same, as those of /proc do.
+    pub untold: Option<PathBuf>,
 }
 
 /// Where an entry lies.
@@ -50,6 +52,7 @@ pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError
     Ok(Found {
         manifest,
         places: list.places,
+        untold: list.untold,
     })
 }
 
@@ -57,6 +60,7 @@ pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError
 struct List {
     entries: Vec<Entry>,
     places: Vec<Place>,
+    untold: Option<PathBuf>,
 }
 
 impl List {
@@ -111,8 +115,14 @@ impl List {
         };
         let place = Place::new(path, named, &what);
         if matches!(kind, Kind::File(_)) {
-            // What cannot be read is said before anything is sent.
-            place.open()?;
+            // What cannot be read is said before anything is sent, and so is what would arrive empty.
+            let mut file = place.open()?;
+            if what.len() == 0 && self.untold.is_none() {
+                let failed = |source| SourceError::open(place.path(), source);
+                if holds_something(&mut file).map_err(failed)? {
+                    self.untold = Some(place.path.clone());
+                }
+            }
         }
         let is_folder = kind == Kind::Folder;
         self.entries.push(Entry {
@@ -135,6 +145,12 @@ impl List {
         }
         Ok(())
     }
+}
+
+/// Does a file hold something although it says to be empty? One that has just been written to no longer says so.
+fn holds_something(file: &mut File) -> io::Result<bool> {
+    let read = file.take(1).read_to_end(&mut Vec::new())?;
+    Ok(read > 0 && file.metadata()?.len() == 0)
 }
 
 fn children(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {

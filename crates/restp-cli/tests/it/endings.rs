@@ -213,6 +213,19 @@ fn files_that_cannot_be_read_are_named_before_anything_is_sent() {
     }
 }
 
+/// What it holds would arrive as an empty file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_a_length_is_refused_beside_others_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = write(folder.path(), "a", b"");
+    let untold = "/proc/self/mountinfo";
+    let sent = restp(&["send", other.to_str().unwrap(), untold, "127.0.0.1:1"]);
+    common::says(&sent, 2, &[untold, "tells no length"]);
+    let published = restp(&["publish", untold]);
+    common::says(&published, 2, &[untold, "through a file"]);
+}
+
 #[test]
 fn a_file_that_may_not_be_read_is_named() {
     use std::os::unix::fs::PermissionsExt;
