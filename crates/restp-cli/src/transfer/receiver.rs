@@ -152,7 +152,12 @@ pub async fn receive(
             })
         }
         // Nothing was begun in its place, as if it had been seen at once.
-        Err(ReceiveError::Target(error @ (TargetError::Exists(_) | TargetError::Unreadable(..)))) => {
+        Err(ReceiveError::Target(
+            error @ (TargetError::Exists(_)
+            | TargetError::Unreadable(..)
+            | TargetError::ReadOnly(_)
+            | TargetError::Closed(_)),
+        )) => {
             let rejection = Rejection::from(error);
             refuse(connection, &rejection).await;
             Err(rejection.into())

@@ -9,6 +9,7 @@ use super::writer::Writer;
 use super::{CHUNKS_AHEAD, Digest, part};
 use bytes::Bytes;
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use thiserror::Error;
@@ -29,8 +30,18 @@ pub enum TargetError {
     )]
     Exists(String),
     /// What has this name cannot be compared.
-    #[error("the receiver cannot read what it has of {0:?}: {1}")]
+    #[error("the receiver cannot read what it has of {0:?}: {1}; rename one of them{way_out}", way_out = if_replaced(.1))]
     Unreadable(String, io::Error),
+    /// A folder that has arrived read-only before.
+    #[error(
+        "the receiver's folder {0:?} is read-only; rename one of them, or let the receiver run with --overwrite"
+    )]
+    ReadOnly(String),
+    /// A folder is closed, and no option opens it.
+    #[error(
+        "the receiver may not write to its folder {0:?}, or not look into it; let its owner change its permissions, or rename one of them"
+    )]
+    Closed(String),
     /// What has this name is no more what the sender was told of.
     #[error("what the receiver has of {0:?} was changed meanwhile; send again")]
     Changed(String),
@@ -56,9 +67,25 @@ pub enum TargetError {
     /// The sender has gone.
     #[error("the transfer was cut off")]
     CutOff,
-    /// Writing failed.
-    #[error("the receiver could not write the file: {0}{hint}", hint = hint(.0))]
+    /// Writing something failed.
+    #[error("the receiver could not write {0:?}: {1}{hint}", hint = hint(.1))]
+    WriteTo(String, io::Error),
+    /// Writing failed, of nothing in particular.
+    #[error("the receiver could not write: {0}{hint}", hint = hint(.0))]
     Write(#[from] io::Error),
+}
+
+/// What may not be read may be replaced.
+fn if_replaced(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ", or let the receiver run with --overwrite",
+        _ => "",
+    }
+}
+
+/// Does an error say that the permissions of a folder are missing? Others that are refused (`EPERM`) have nothing to do with these.
+pub fn is_closed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -202,8 +229,12 @@ fn check_free(folder: &Folder, manifest: &Manifest) -> Result<(), TargetError> {
         if entry.parent.is_some_and(|parent| !there[parent]) {
             continue;
         }
-        let around = inside.around(manifest, number)?;
-        let Some(found) = folder::find(&around, &entry.name)? else {
+        let closed = |error| match entry.parent {
+            Some(parent) if is_closed(&error) => TargetError::Closed(manifest.path(parent)),
+            _ => error.into(),
+        };
+        let around = inside.around(manifest, number).map_err(closed)?;
+        let Some(found) = folder::find(&around, &entry.name).map_err(closed)? else {
             continue;
         };
         let path = manifest.path(number);
@@ -419,7 +450,7 @@ mod tests {
             fs::remove_dir(&place).expect("removed");
             symlink(outside.path(), &place).expect("linked");
             assert!(target.put(Piece::End(Sha256::digest(b"1").into())).await);
-            assert!(matches!(target.complete().await, Err(TargetError::Write(_))));
+            assert!(matches!(target.complete().await, Err(TargetError::WriteTo(..))));
             assert!(names(outside.path()).is_empty());
             assert_eq!(names(dir.path()), ["d"]);
         }

@@ -7,7 +7,7 @@ use super::folder::{self, Folder, Inside};
 use super::inventory::Basis;
 use super::manifest::{Entry, Kind, Manifest};
 use super::part;
-use super::target::{Delivery, Piece, TargetError};
+use super::target::{Delivery, Piece, TargetError, is_closed};
 use rustix::fs::{self as system, AtFlags, Mode, Stat};
 use std::fs::File;
 use std::io;
@@ -44,6 +44,11 @@ fn is_unfinished(found: u32) -> bool {
 
 fn is_own(found: &Stat) -> bool {
     found.st_uid == nix::unistd::geteuid().as_raw()
+}
+
+/// Is a folder that was there as one that has arrived before, and is sent so again?
+fn has_arrived_read_only(found: &Stat, entry: &Entry) -> bool {
+    is_own(found) && found.st_mode & 0o7777 == u32::from(entry.mode) && entry.mode & 0o200 == 0
 }
 
 impl Writer {
@@ -136,9 +141,7 @@ impl Writer {
         let handle = self.inside.at(&self.manifest, number)?;
         if !self.made[number] {
             let found = system::fstat(&handle).map_err(io::Error::from)?;
-            let arrived_so = found.st_mode & 0o7777 == u32::from(entry.mode);
-            let may_open = self.folder.overwrite && is_own(&found);
-            if !(may_open && arrived_so && entry.mode & 0o200 == 0) {
+            if !(self.folder.overwrite && has_arrived_read_only(&found, entry)) {
                 return Ok(());
             }
             self.opened.push(number);
@@ -267,17 +270,29 @@ impl Writer {
             CopyError::System(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 TargetError::Changed(self.manifest.path(number))
             }
-            CopyError::System(error) => TargetError::Write(error),
+            CopyError::System(error) => TargetError::WriteTo(self.manifest.path(number), error),
         }
     }
 
     /// What is wrong with the place of an entry.
-    fn failed(&self, number: usize, error: io::Error) -> TargetError {
-        let path = || self.manifest.path(number);
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => TargetError::Exists(path()),
-            io::ErrorKind::IsADirectory => TargetError::Folder(path()),
-            _ => TargetError::Write(error),
+    fn failed(&mut self, number: usize, error: io::Error) -> TargetError {
+        let path = self.manifest.path(number);
+        match (error.kind(), self.manifest.entries()[number].parent) {
+            (io::ErrorKind::AlreadyExists, _) => TargetError::Exists(path),
+            (io::ErrorKind::IsADirectory, _) => TargetError::Folder(path),
+            (_, Some(parent)) if is_closed(&error) => self.closed(parent),
+            _ => TargetError::WriteTo(path, error),
+        }
+    }
+
+    /// Entry `number` is a folder that may not be written to.
+    fn closed(&mut self, number: usize) -> TargetError {
+        let path = self.manifest.path(number);
+        let found = self.inside.at(&self.manifest, number).map(system::fstat);
+        let opens = |found: &Stat| has_arrived_read_only(found, &self.manifest.entries()[number]);
+        match found {
+            Ok(Ok(found)) if !self.folder.overwrite && opens(&found) => TargetError::ReadOnly(path),
+            _ => TargetError::Closed(path),
         }
     }
 }

@@ -17,6 +17,7 @@ mod pipe;
 mod qlog;
 mod relay;
 mod resume;
+mod rights;
 mod seal;
 mod serve;
 mod shared_port;
