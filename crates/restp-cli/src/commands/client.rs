@@ -67,6 +67,7 @@ pub fn run_all(
     interrupted: Result<(), Failure>,
     work: impl AsyncFnOnce(&[Arc<Client>]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let user_timeout = plan::timeout(user_timeout)?;
     run(async {
         let mut interrupt = Interrupt::watch()?;
         let client =
@@ -77,7 +78,7 @@ pub fn run_all(
         };
         let result = tokio::select! {
             result = work(&clients) => result,
-            failure = first.trust.doubt(first.carriers.endpoint()) => Err(failure),
+            failure = first.trust.doubt(first.carriers.endpoint(), user_timeout) => Err(failure),
             () = interrupt.wait() => interrupted,
         };
         let explained = |failure| first.trust.explain(first.carriers.endpoint()).unwrap_or(failure);
@@ -133,9 +134,8 @@ impl Client {
         traffic: Traffic,
         (command, link): (Use, &LinkArgs),
         server: &str,
-        user_timeout: &str,
+        user_timeout: Duration,
     ) -> Result<Self, Failure> {
-        let user_timeout = plan::timeout(user_timeout)?;
         let to = [Receiver::of(server)?];
         let addresses = dial::addresses(link, &to)?;
         let locals = links::locals(command, link, &addresses)?;

@@ -80,7 +80,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         };
         let result = tokio::select! {
             result = plan.deliver(&endpoint, source) => result,
-            failure = trust.doubt(&endpoint) => Err(failure),
+            failure = trust.doubt(&endpoint, user_timeout) => Err(failure),
             () = interrupt.wait() => Err(Failure::operation("interrupted; the same command goes on with it")),
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));

@@ -4,9 +4,10 @@
 use super::words::Receiver;
 use crate::args::LinkArgs;
 use crate::failure::Failure;
-use crate::output::note;
+use crate::output::{note, span};
 use crate::transfer::Ticket;
 use restp::{ConnectError, Endpoint, KnownHosts, PublicKey};
+use restp_base::time::Duration;
 use std::net::SocketAddr;
 
 /// What is known of the addresses of one transfer.
@@ -87,13 +88,9 @@ impl Trust {
     }
 
     /// Waits until somebody says that the receiver has another key, and until it is too late for an answer of the receiver that
-    /// would show that he lied: why the transfer fails.
-    pub async fn doubt(&self, endpoint: &Endpoint) -> Failure {
-        let said = |address| {
-            note(format!(
-                "somebody says that {address} has another key; waiting 10 s to see whether the receiver answers all the same"
-            ));
-        };
+    /// would show that he lied: why the transfer fails. Nothing is waited for beyond `user_timeout`.
+    pub async fn doubt(&self, endpoint: &Endpoint, user_timeout: Duration) -> Failure {
+        let said = |address| note(in_doubt(address, user_timeout));
         let error = endpoint.other_key(&self.addresses, said).await;
         Failure::operation(self.sentence(&error))
     }
@@ -132,5 +129,28 @@ impl Trust {
                 hosts.path().display()
             ));
         }
+    }
+}
+
+/// An endpoint waits so long for an answer that shows who has lied.
+const GRACE: Duration = Duration::from_secs(10);
+
+fn in_doubt(address: SocketAddr, user_timeout: Duration) -> String {
+    format!(
+        "somebody says that {address} has another key; waiting up to {} to see whether the receiver answers all the same",
+        span(GRACE.min(user_timeout))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_longer_wait_is_promised_than_the_timeout() {
+        let address = "192.0.2.1:7070".parse().expect("an address");
+        let said = |seconds| in_doubt(address, Duration::from_secs(seconds));
+        assert!(said(30).contains("up to 10 s"), "{}", said(30));
+        assert!(said(3).contains("up to 3 s"), "{}", said(3));
     }
 }
