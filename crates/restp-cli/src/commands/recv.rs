@@ -227,7 +227,9 @@ impl Hall {
         match result {
             Ok((arrival, outcome)) => {
                 self.service.progress.aside(|| {
-                    crate::output::note(format!("{peer}: {}", arrival.place.display()));
+                    for place in &arrival.places {
+                        crate::output::note(format!("{peer}: {}", place.display()));
+                    }
                     self.output.result(&outcome, Outcome::to_string)
                 })?;
                 Ok(self.once.then_some(Ok(())))

@@ -20,8 +20,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// What is complete, verified and in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Where it is: what the sender named first.
-    pub place: PathBuf,
+    /// Where it is: each thing that the sender named.
+    pub places: Vec<PathBuf>,
     /// What both ends agreed on.
     pub tally: Tally,
 }
@@ -143,7 +143,9 @@ pub async fn receive(
             .await;
             connection.finish();
             Ok(Arrival {
-                place: folder.path().join(&manifest.entries()[0].name),
+                places: (manifest.named().iter())
+                    .map(|name| folder.path().join(name))
+                    .collect(),
                 tally: Tally {
                     digest: delivery.digest,
                     files: manifest.files().count() as u64,

@@ -149,3 +149,19 @@ fn names_that_begin_with_a_dot_are_for_who_takes_them() {
     write(&top, ".restp-0.part", b"");
     crate::common::says(&send(&taking.ticket), 2, &["reserved"]);
 }
+
+#[test]
+fn a_receiver_names_each_thing_that_has_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["a", "b"].map(|name| write(folder.path(), name, b"x"));
+    let receiver = Receiver::start(&["--once"]);
+    let [a, b] = files.each_ref().map(|file| file.to_str().unwrap());
+    let sent = restp(&["send", a, b, &receiver.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let received = receiver.running.end();
+    for name in ["a", "b"] {
+        let place = receiver.folder.path().canonicalize().unwrap().join(name);
+        let line = format!(": {}\n", place.display());
+        assert!(received.stderr.contains(&line), "{line}: {received:?}");
+    }
+}
