@@ -1,7 +1,8 @@
 //! The result of a transfer: the same fields at both ends.
 
 use super::findings::{self, Span};
-use super::{Digest, Watch, hex};
+use super::{Digest, LEAD_BYTES, Watch, hex};
+use crate::output::{bytes, rate};
 use restp::{Connection, PathStats};
 use restp_base::observe::Changed;
 use restp_base::time::{Duration, Time};
@@ -180,37 +181,40 @@ fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
+impl Outcome {
+    /// What was sent and how fast, what was not, and what has not changed. The first bytes leave before it is known what is there: of a
+    /// small file that was there all may have been sent.
+    fn shares(&self) -> String {
+        let sent = self.bytes.saturating_sub(self.resumed_bytes);
+        let mut shares = vec![format!("sent: {}", bytes(sent))];
+        // What leaves in the first round trip tells nothing of a rate.
+        if sent > LEAD_BYTES {
+            shares[0] += &format!(" at {}", rate(self.goodput_bps));
+        }
+        if self.resumed_bytes > 0 {
+            shares.push(format!(
+                "not sent: {} that were there already",
+                bytes(self.resumed_bytes)
+            ));
+        }
+        match self.skipped_files {
+            0 => {}
+            1 => shares.push("1 file was there already as a whole".into()),
+            files => shares.push(format!("{files} files were there already as a whole")),
+        }
+        shares.join("; ")
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome {
-            bytes,
-            seconds,
-            goodput_bps,
-            sha256,
-            ..
-        } = self;
-        write!(
-            f,
-            "{}{} in {seconds:.2} s, {:.2} Mbit/s, SHA-256 {sha256} confirmed",
-            crate::output::bytes(*bytes),
-            match self.files {
-                1 => String::new(),
-                files => format!(" in {files} files"),
-            },
-            goodput_bps / 1e6
-        )?;
-        match (self.resumed_bytes, self.skipped_files) {
-            (0, 0) => {}
-            (bytes, 0) => write!(f, "\n  {} were there already", crate::output::bytes(bytes))?,
-            (bytes, files) => {
-                let bytes = crate::output::bytes(bytes);
-                let files = match files {
-                    1 => "1 file".into(),
-                    files => format!("{files} files"),
-                };
-                write!(f, "\n  {bytes} were there already, {files} as a whole")?;
-            }
-        }
+        let files = match self.files {
+            1 => String::new(),
+            files => format!(" in {files} files"),
+        };
+        let (all, seconds, sha256) = (bytes(self.bytes), self.seconds, &self.sha256);
+        write!(f, "{all}{files} in {seconds:.2} s, SHA-256 {sha256} confirmed")?;
+        write!(f, "\n  {}", self.shares())?;
         if let Some(stall) = self.longest_stall_ms {
             write!(f, "\n  longest stall {stall:.0} ms")?;
         }
@@ -235,5 +239,51 @@ impl fmt::Display for Outcome {
             write!(f, "\n  {found}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(bytes: u64, resumed_bytes: u64, skipped_files: u64) -> String {
+        let outcome = Outcome {
+            bytes,
+            seconds: 1.0,
+            goodput_bps: (bytes - resumed_bytes) as f64 * 8.0,
+            sha256: String::new(),
+            files: 3,
+            skipped_files,
+            resumed_bytes,
+            composition: BTreeMap::new(),
+            handshake_ms: None,
+            early_packets: 0,
+            longest_stall_ms: None,
+            paths: Vec::new(),
+            found: Vec::new(),
+            changes: Vec::new(),
+        };
+        outcome.shares()
+    }
+
+    #[test]
+    fn what_was_sent_is_told_apart_from_what_was_there() {
+        assert_eq!(shares(1_000_000, 0, 0), "sent: 1000000 bytes at 8.0 Mbit/s");
+        assert_eq!(
+            shares(1_000_000, 500_000, 0),
+            "sent: 500000 bytes at 4.0 Mbit/s; not sent: 500000 bytes that were there already"
+        );
+    }
+
+    #[test]
+    fn next_to_nothing_has_no_rate() {
+        assert_eq!(
+            shares(500, 0, 1),
+            "sent: 500 bytes; 1 file was there already as a whole"
+        );
+        assert_eq!(
+            shares(1_000_000, 1_000_000, 3),
+            "sent: 0 bytes; not sent: 1000000 bytes that were there already; 3 files were there already as a whole"
+        );
     }
 }
