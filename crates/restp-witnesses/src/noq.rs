@@ -80,7 +80,7 @@ impl Noq {
         client.initial_dst_cid_provider(Arc::new(|| ConnectionId::new(&quic::FIRST_NAME)));
         let mut server = ServerConfig::with_crypto(Arc::new(server));
         server.transport_config(transport);
-        let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &quic::SEED);
+        let reset_key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &quic::SEED);
         let mut config = EndpointConfig::new(Arc::new(reset_key));
         let letter = if listens { quic::SERVER } else { quic::OPENER };
         config.cid_generator(Arc::new(move || Box::new(Identifiers::new(letter))));

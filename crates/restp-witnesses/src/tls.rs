@@ -5,7 +5,7 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     ActiveKeyExchange, CryptoProvider, GetRandomFailed, KeyProvider, SecureRandom, SharedSecret,
-    SupportedKxGroup, WebPkiSupportedAlgorithms, ring,
+    SupportedKxGroup, WebPkiSupportedAlgorithms, aws_lc_rs,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// another.
 pub(crate) fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
     let provider = Arc::new(CryptoProvider {
-        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![&Agreed],
         signature_verification_algorithms: WebPkiSupportedAlgorithms {
             all: &[],
@@ -92,7 +92,7 @@ impl SecureRandom for Agreed {
 impl KeyProvider for Agreed {
     fn load_private_key(&self, key: PrivateKeyDer<'static>) -> Result<Arc<dyn SigningKey>, Error> {
         match key {
-            PrivateKeyDer::Pkcs8(key) => ring::sign::any_eddsa_type(&key),
+            PrivateKeyDer::Pkcs8(key) => aws_lc_rs::sign::any_eddsa_type(&key),
             _ => Err(Error::General("the one key there is has another form".into())),
         }
     }

@@ -301,10 +301,11 @@ fn a_store_that_was_damaged_is_repaired_from_above() {
     let said = end_cache(running);
     let number = |name: &str| said[name].as_u64().unwrap();
     let (damaged, misses) = (number("damaged_chunks"), number("misses"));
-    // An Interest that was only late may ask again for what has just come from above; nothing else is asked for.
+    // An Interest that was only late may ask again for what has just come from above; what is whole is not asked for.
+    let most = (data.len() / 1384) as u64 / 4; // chunks of that size
     assert!(
-        damaged >= 10 && (damaged..2 * damaged).contains(&misses),
-        "{said}"
+        damaged >= 10 && (damaged..most).contains(&misses),
+        "{said}, {most} at most"
     );
 }
 
