@@ -28,7 +28,7 @@ impl RepairedLosses {
 
     /// The window is about to be cut for what is outstanding. False: it was already.
     pub(super) fn answers(&mut self, board: &Scoreboard) -> bool {
-        let is_new = board.first() >= self.answered_below;
+        let is_new = board.head() >= self.answered_below;
         if is_new {
             self.answered_below = board.next();
         }

@@ -260,6 +260,42 @@ fn an_episode_ends_when_its_own_lane_is_through() {
     }
 }
 
+/// The same where causes are inferred: as long as the first lane lacked a segment nothing was told of what the second one lost.
+#[test]
+fn what_a_lane_loses_is_told_once_per_window_of_its_own() {
+    let setup = Setup {
+        recovery: RecoveryChoice::Pipe,
+        ..Setup::segments().with_window(SEGMENT as u64)
+    };
+    let setup = setup.with(|it| (it.loss_handling, it.pointer_only) = (LossHandling::Adaptive, false));
+    let mut story = setup.established();
+    let (second, script) = second(&mut story, 100 * SEGMENT as u64);
+    story.write(1);
+    assert_eq!(story.send(), [1]);
+    for (episode, begin) in [(1, 2), (2, 14), (3, 26)] {
+        story.write(12);
+        assert_eq!(send_on(&mut story, second).len(), 12);
+        let mut report = AckReport::pointer(1);
+        report.received.extend((begin > 2).then_some(2..begin));
+        report.received.push(begin + 4..begin + 12);
+        story
+            .at(100 * episode - 50)
+            .hear(&report, |_| {})
+            .expect("possible");
+        let heard = std::mem::take(&mut script.lock().unwrap().heard);
+        let told = heard.iter().filter(|heard| {
+            let event = heard.event;
+            matches!(
+                event,
+                CongestionEvent::Lost { .. } | CongestionEvent::Corrupted { .. }
+            )
+        });
+        assert_eq!(told.count(), 1, "episode {episode}");
+        assert_eq!(send_on(&mut story, second).len(), 4);
+        story.at(100 * episode - 10).sack(1, 2..begin + 12);
+    }
+}
+
 /// RFC 9260 §6.3.2: a timer watches what is outstanding by its own lane, from when that left.
 #[test]
 fn a_timer_begins_afresh_where_another_lane_took_over_what_it_watched() {
@@ -374,6 +410,15 @@ fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
         heard.iter().filter(is_mark).count()
     };
     assert_eq!((marks(&story.script), marks(&script)), (0, 1));
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [4]);
+    let mut report = AckReport::pointer(1);
+    report.received.push(3..5);
+    story
+        .at(100)
+        .hear(&report, |peer| peer.echoes_mark = true)
+        .expect("possible");
+    assert_eq!(marks(&script), 2, "a window later, whatever the first lane lacks");
 }
 
 /// Reports and timers are of all lanes, whichever is in hand, and a question may hold others.
