@@ -69,7 +69,7 @@ pub(super) fn losses(script: &Arc<Mutex<Script>>) -> Vec<(CongestionEvent, u64)>
         .collect()
 }
 
-const LOST: CongestionEvent = CongestionEvent::Lost {
+pub(super) const LOST: CongestionEvent = CongestionEvent::Lost {
     bytes: SEGMENT as u64,
 };
 
@@ -237,65 +237,6 @@ fn a_report_tells_each_lane_of_its_own_deliveries_and_round_trip() {
     );
 }
 
-/// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
-#[test]
-fn an_episode_ends_when_its_own_lane_is_through() {
-    let (mut story, second, script) = two_lanes([SEGMENT as u64, 100 * SEGMENT as u64]);
-    story.write(1);
-    assert_eq!(story.send(), [1]);
-    for (begin, episode) in [(2, 1), (7, 2)] {
-        story.write(5);
-        let numbers: Vec<u64> = (begin..begin + 5).collect();
-        assert_eq!(send_on(&mut story, second), numbers);
-        let mut report = AckReport::pointer(1);
-        report.received.extend((begin > 2).then_some(2..begin));
-        report.received.push(begin + 1..begin + 5);
-        story
-            .at(100 * episode - 50)
-            .hear(&report, |_| {})
-            .expect("possible");
-        assert_eq!(losses(&script).len(), 1, "episode {episode}");
-        assert_eq!(send_on(&mut story, second), [begin]);
-        story.at(100 * episode - 10).sack(1, 2..begin + 5);
-    }
-}
-
-/// The same where causes are inferred: as long as the first lane lacked a segment nothing was told of what the second one lost.
-#[test]
-fn what_a_lane_loses_is_told_once_per_window_of_its_own() {
-    let setup = Setup {
-        recovery: RecoveryChoice::Pipe,
-        ..Setup::segments().with_window(SEGMENT as u64)
-    };
-    let setup = setup.with(|it| (it.loss_handling, it.pointer_only) = (LossHandling::Adaptive, false));
-    let mut story = setup.established();
-    let (second, script) = second(&mut story, 100 * SEGMENT as u64);
-    story.write(1);
-    assert_eq!(story.send(), [1]);
-    for (episode, begin) in [(1, 2), (2, 14), (3, 26)] {
-        story.write(12);
-        assert_eq!(send_on(&mut story, second).len(), 12);
-        let mut report = AckReport::pointer(1);
-        report.received.extend((begin > 2).then_some(2..begin));
-        report.received.push(begin + 4..begin + 12);
-        story
-            .at(100 * episode - 50)
-            .hear(&report, |_| {})
-            .expect("possible");
-        let heard = std::mem::take(&mut script.lock().unwrap().heard);
-        let told = heard.iter().filter(|heard| {
-            let event = heard.event;
-            matches!(
-                event,
-                CongestionEvent::Lost { .. } | CongestionEvent::Corrupted { .. }
-            )
-        });
-        assert_eq!(told.count(), 1, "episode {episode}");
-        assert_eq!(send_on(&mut story, second).len(), 4);
-        story.at(100 * episode - 10).sack(1, 2..begin + 12);
-    }
-}
-
 /// RFC 9260 §6.3.2: a timer watches what is outstanding by its own lane, from when that left.
 #[test]
 fn a_timer_begins_afresh_where_another_lane_took_over_what_it_watched() {
@@ -325,19 +266,6 @@ fn what_the_peer_discarded_of_a_lane_at_rest_has_a_timer() {
     assert!(story.retransmission_at().is_some(), "the first lane is through");
     assert_eq!(story.expire(), TimeoutOutcome::Lost);
     assert_eq!(story.send(), [2, 3]);
-}
-
-#[test]
-fn a_loss_after_one_that_another_lane_repaired_is_an_episode_of_its_own() {
-    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
-    for (begin, at_ms) in [(1, 100), (5, 300)] {
-        story.write(4);
-        assert_eq!(send_on(&mut story, second), Vec::from_iter(begin..begin + 4));
-        story.at(at_ms).sack(begin, begin + 1..begin + 4);
-        assert_eq!(losses(&script), [(LOST, 4 * SEGMENT as u64)]);
-        assert_eq!(story.send(), [begin]);
-        story.at(at_ms + 50).ack(begin + 4);
-    }
 }
 
 #[test]
@@ -389,36 +317,6 @@ fn only_acknowledgements_and_the_first_segment_outstanding_are_progress() {
     story.at(5000);
     assert_eq!(send_on(&mut story, second), [3]);
     assert_eq!(story.sender.progress_at(), at(1000));
-}
-
-#[test]
-fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
-    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
-    story.write(2);
-    assert_eq!(story.send(), [1, 2]);
-    story.write(1);
-    assert_eq!(send_on(&mut story, second), [3]);
-    let mut report = AckReport::pointer(1);
-    report.received.push(3..4);
-    story
-        .at(50)
-        .hear(&report, |peer| peer.echoes_mark = true)
-        .expect("possible");
-    let marks = |script: &Arc<Mutex<Script>>| {
-        let heard = &script.lock().unwrap().heard;
-        let is_mark = |heard: &&Heard| matches!(heard.event, CongestionEvent::Marked { .. });
-        heard.iter().filter(is_mark).count()
-    };
-    assert_eq!((marks(&story.script), marks(&script)), (0, 1));
-    story.write(1);
-    assert_eq!(send_on(&mut story, second), [4]);
-    let mut report = AckReport::pointer(1);
-    report.received.push(3..5);
-    story
-        .at(100)
-        .hear(&report, |peer| peer.echoes_mark = true)
-        .expect("possible");
-    assert_eq!(marks(&script), 2, "a window later, whatever the first lane lacks");
 }
 
 /// Reports and timers are of all lanes, whichever is in hand, and a question may hold others.

@@ -5,6 +5,7 @@ mod answers;
 mod assignment;
 mod causes;
 mod credit;
+mod lane_losses;
 mod lane_timers;
 mod lanes;
 mod messages;
