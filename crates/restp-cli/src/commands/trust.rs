@@ -132,7 +132,7 @@ impl Trust {
     }
 }
 
-/// An endpoint waits so long for an answer that shows who has lied.
+/// So long `Endpoint::other_key` waits for an answer that shows who has lied.
 const GRACE: Duration = Duration::from_secs(10);
 
 fn in_doubt(address: SocketAddr, user_timeout: Duration) -> String {

@@ -14,13 +14,17 @@ const WITHOUT: [&str; 3] = [
     "--bounding-set=-dac_override,-dac_read_search",
 ];
 
+/// What starts a program that may do no more than permissions say.
+fn through() -> &'static [&'static str] {
+    match nix::unistd::geteuid().is_root() {
+        true => &WITHOUT,
+        false => &["env"],
+    }
+}
+
 /// Can root be bound like other users here?
 fn is_bound() -> bool {
-    let through = if nix::unistd::geteuid().is_root() {
-        &WITHOUT[..]
-    } else {
-        &["env"]
-    };
+    let through = through();
     let tried = std::process::Command::new(through[0])
         .args(&through[1..])
         .args(["cat", "/dev/null"])
@@ -38,15 +42,10 @@ fn mode(path: &Path, mode: u32) {
 
 /// Sends `top` to a receiver into `inbox` that may do no more there than permissions say.
 fn send(top: &Path, inbox: &Path, options: &[&str]) -> Ended {
-    let through = if nix::unistd::geteuid().is_root() {
-        &WITHOUT[..]
-    } else {
-        &["env"]
-    };
     let dir = inbox.to_str().unwrap();
     let fixed = ["recv", "--json", "--listen", "127.0.0.1:0", "--dir", dir];
     let no_input = fs::File::open("/dev/null").unwrap();
-    let mut receiver = Running::start_through(through, no_input.into(), &[&fixed, options].concat());
+    let mut receiver = Running::start_through(through(), no_input.into(), &[&fixed, options].concat());
     let ticket = receiver.json()["ticket"].as_str().unwrap().to_owned();
     restp(&["send", top.to_str().unwrap(), &ticket])
 }

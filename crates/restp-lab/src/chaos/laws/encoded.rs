@@ -23,8 +23,6 @@ struct Sent<'a> {
     near: Option<u64>,
     segments: BTreeMap<u64, &'a Bytes>,
     encoded: BTreeSet<u64>,
-    /// The seal may have kept back what an address that has proved nothing would get: it never left.
-    is_sealed: bool,
 }
 
 pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
@@ -55,13 +53,12 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             Space::OfPath(strand)
         };
         let sent: &mut Sent<'_> = sent.entry((*from, space)).or_default();
-        sent.is_sealed = evidence.case.seal.is_some();
         let number = sequence::expand(sent.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
         sent.near = Some(number);
         if pdu.is_data() {
             sent.segments.insert(number, &pdu.payload);
         } else {
-            sent.judge(number, pdu)
+            sent.judge(number, pdu, evidence.case.seal.is_some())
                 .map_err(|what| Fault::at(index, format!("{from} {what}")))?;
         }
     }
@@ -69,7 +66,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
 }
 
 impl Sent<'_> {
-    fn judge(&mut self, first: u64, pdu: &Pdu) -> Result<(), String> {
+    /// Under a seal what an address that has proved nothing would get may have been kept back, and cannot be looked at.
+    fn judge(&mut self, first: u64, pdu: &Pdu, is_sealed: bool) -> Result<(), String> {
         let Some(fec) = pdu.header.fec else {
             return Err("sends an encoded packet that does not say of what".into());
         };
@@ -81,7 +79,7 @@ impl Sent<'_> {
         }
         let last = self.segments.keys().next_back();
         let never_left = |number| !self.segments.contains_key(&number) && Some(&number) < last;
-        if self.is_sealed && code.covered(first, fec.range).any(never_left) {
+        if is_sealed && code.covered(first, fec.range).any(never_left) {
             return Ok(());
         }
         let mut sum = pdu.payload.to_vec();
