@@ -21,6 +21,8 @@ pub struct Saying {
     pub party: Party,
     /// Its number in the trace, where it is of a conversation.
     pub packet: Option<u64>,
+    /// The path that it left by.
+    path: Option<usize>,
     heard: bool,
 }
 
@@ -40,10 +42,10 @@ pub struct Ledger {
 const REMEMBERED: usize = 64;
 
 impl Ledger {
-    /// `party` says `pdu`; the number that it has where it is `counted`.
-    pub fn say(&mut self, party: Party, pdu: Bytes, counted: bool) -> Option<u64> {
-        let packet = counted.then_some(self.packets);
-        self.packets += u64::from(counted);
+    /// `party` says `pdu`; the number that it has where it leaves by one of the case's paths.
+    pub fn say(&mut self, party: Party, pdu: Bytes, path: Option<usize>) -> Option<u64> {
+        let packet = path.map(|_| self.packets);
+        self.packets += u64::from(path.is_some());
         if party == Party::Side(super::Side::Client) {
             if self.of_client.len() == REMEMBERED {
                 self.of_client.remove(0);
@@ -53,19 +55,28 @@ impl Ledger {
         self.said.entry(pdu).or_default().push(Saying {
             party,
             packet,
+            path,
             heard: false,
         });
         packet
     }
 
-    /// Who said `pdu`, if possible the side `from`: of several that are alike the first that has not been heard, or the last,
-    /// which a seal hands on twice when its sender has moved.
-    pub fn hear(&mut self, from: super::Side, pdu: &[u8]) -> Option<Saying> {
+    /// Has one of the two ends said `pdu`? Then it is no lie.
+    pub fn is_true(&self, pdu: &[u8]) -> bool {
+        let sayings = self.said.get(pdu).into_iter().flatten();
+        sayings.into_iter().any(|saying| matches!(saying.party, Party::Side(_)))
+    }
+
+    /// Who said `pdu`, which comes by `path`, if possible the side `from`: of several that are alike the first that has not been
+    /// heard, rather one that left by this path, or the last, which a seal hands on twice when its sender has moved.
+    pub fn hear(&mut self, from: super::Side, path: Option<usize>, pdu: &[u8]) -> Option<Saying> {
         let sayings = self.said.get_mut(pdu)?;
         let is_from = |saying: &Saying| saying.packet.is_some() && saying.party == Party::Side(from);
         let any = sayings.iter().any(is_from);
         let fits = |saying: &Saying| is_from(saying) == any;
-        let next = sayings.iter().position(|saying| fits(saying) && !saying.heard);
+        let is_next = |saying: &Saying| fits(saying) && !saying.heard;
+        let by_this = (sayings.iter()).position(|saying| is_next(saying) && saying.path == path);
+        let next = by_this.or_else(|| sayings.iter().position(is_next));
         let at = next.or_else(|| sayings.iter().rposition(fits))?;
         sayings[at].heard = true;
         Some(sayings[at])

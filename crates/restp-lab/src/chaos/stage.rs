@@ -315,7 +315,7 @@ impl<'a> Wire<'a> {
     pub fn say(&mut self, now: Time, from: Side, datagram: &Datagram, trace: &mut Trace) {
         let pdu = Bytes::from(datagram.to_vec());
         let path = host::path_of(self.case, from, datagram.path);
-        let packet = self.ledger.say(Party::Side(from), pdu, path.is_some());
+        let packet = self.ledger.say(Party::Side(from), pdu, path);
         if let (Some(packet), Some(path)) = (packet, path) {
             let owner = self.owner(from, path, datagram, trace);
             self.remember(packet, owner);
@@ -333,9 +333,10 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// A seal hands a PDU up: who said it.
-    pub fn hear(&mut self, from: Side, pdu: &[u8]) -> Option<Saying> {
-        self.ledger.hear(from, pdu)
+    /// The seal of `side` hands a PDU up that came along `path`: who said it.
+    pub fn hear(&mut self, side: Side, path: PathAddress, pdu: &[u8]) -> Option<Saying> {
+        let path = host::path_of(self.case, side, path);
+        self.ledger.hear(side.other(), path, pdu)
     }
 
     /// A sealed datagram is about to leave: what attackers make of it. False when it goes no further.

@@ -126,7 +126,7 @@ impl Watch {
         trace: &mut Trace,
     ) {
         let pdu = Bytes::from(datagram.to_vec());
-        self.last = wire.hear(side.other(), &pdu);
+        self.last = wire.hear(side, datagram.path, &pdu);
         let genuine = (self.last).filter(|saying| saying.party == Party::Side(side.other()));
         match genuine.and_then(|saying| saying.packet) {
             Some(packet) => {

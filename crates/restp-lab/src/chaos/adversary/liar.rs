@@ -44,11 +44,11 @@ impl Liar {
 
     /// Says something.
     pub fn lie(&mut self, now: Time, draw: &mut Stream, ledger: &mut Ledger) {
-        let Some(lie) = lie(draw, ledger.of_client()) else {
+        let Some(lie) = lie(draw, ledger.of_client()).filter(|lie| !ledger.is_true(lie)) else {
             return;
         };
         let pdu = Bytes::from(lie);
-        ledger.say(Party::Liar, pdu.clone(), false);
+        ledger.say(Party::Liar, pdu.clone(), None);
         let datagram = Datagram {
             path: path(self.server),
             body: pdu,
@@ -132,9 +132,7 @@ pub fn altered(pdu: &Bytes, draw: &mut Stream) -> Option<Vec<u8>> {
     }
     let mut head = Head::new();
     header.emit(&payload, &mut head).ok()?;
-    let lie = [&head[..], &payload].concat();
-    // What is the same as the client's own words is no lie.
-    (lie[..] != pdu[..]).then_some(lie)
+    Some([&head[..], &payload].concat())
 }
 
 impl Flow for Puppet {

@@ -2,8 +2,9 @@
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::Side;
-use crate::chaos::trace::What;
+use crate::chaos::trace::{Record, What};
 use bytes::Bytes;
+use restp_proto::composition::ValidComposition;
 use restp_proto::wire::Services;
 use restp_services::connection_management::Establishment;
 use restp_services::ordering::Ordering;
@@ -16,7 +17,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
     if stream && composition.reliability.is_full() && ordered {
         return Ok(()); // a stream without holes: the law of order compares every byte
     }
-    let numbered = composition.reliability.repeats() || Services::of(composition).numbered();
+    let numbered = is_numbered(composition);
     let trace = evidence.trace;
     let mut left: BTreeMap<usize, BTreeMap<&Bytes, u64>> = BTreeMap::new();
     for (index, record) in trace.records.iter().enumerate() {
@@ -49,10 +50,15 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
 }
 
 /// What `end` may read: the messages of its peer, or where a stream may have holes the segments it was cut into.
-/// Nothing tells one connectionless conversation from the next at the same port.
+/// Nothing tells one connectionless conversation from the next at the same port, nor one without numbers from that of a client that
+/// has forgotten it.
 pub fn units<'a>(evidence: &'a Evidence<'_>, end: usize, stream: bool) -> Vec<&'a Bytes> {
     let trace = evidence.trace;
-    if evidence.composition(Side::Client).establishment == Establishment::Connectionless {
+    let composition = evidence.composition(Side::Client);
+    let forgets = |record: &Record| matches!(record.what, What::Restarted { side: Side::Client });
+    if composition.establishment == Establishment::Connectionless
+        || !is_numbered(composition) && trace.records.iter().any(forgets)
+    {
         let side = trace.ends[end].side;
         let writers = (0..trace.ends.len()).filter(|writer| trace.ends[*writer].side != side);
         return match stream {
@@ -71,4 +77,8 @@ pub fn units<'a>(evidence: &'a Evidence<'_>, end: usize, stream: bool) -> Vec<&'
     } else {
         evidence.trace.written(writer).collect()
     }
+}
+
+fn is_numbered(composition: &ValidComposition) -> bool {
+    composition.reliability.repeats() || Services::of(composition).numbered()
 }

@@ -36,9 +36,15 @@ impl Scoreboard {
             .for_each(|number| self.on_uncarried(number));
         self.note_lowest();
         feedback.duplicate = report.cumulative == self.first;
-        self.pass(now, report.cumulative, &mut feedback);
+        let waited = self.pass(now, report.cumulative, &mut feedback);
         for range in &report.received {
             self.deliver(now, range.clone(), &mut feedback);
+        }
+        if waited && !self.names_all {
+            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip. Nor is that of what
+            // the report names for the first time: a NAK speaks of the next hole now, whose neighbours may have come long ago.
+            feedback.rtt = None;
+            self.lanes.iter_mut().for_each(Lane::forget_rtt);
         }
         for number in report.lost.start.max(self.first)..report.lost.end {
             let once = self.entry(number).is_some_and(|entry| !entry.repeated);
@@ -112,11 +118,12 @@ impl Scoreboard {
         }
     }
 
-    /// The receiver's pointer moves to `pointer`: what lies below leaves the record.
-    fn pass(&mut self, now: Time, pointer: u64, feedback: &mut Feedback) {
+    /// The receiver's pointer moves to `pointer`: what lies below leaves the record. Had some of it waited behind a hole, or was it
+    /// skipped?
+    fn pass(&mut self, now: Time, pointer: u64, feedback: &mut Feedback) -> bool {
         feedback.advanced = pointer - self.first;
         if feedback.advanced == 0 {
-            return;
+            return false;
         }
         feedback.head_arrived = true;
         feedback.filled_by = self.entries.front().map_or(0, |entry| entry.order);
@@ -142,11 +149,6 @@ impl Scoreboard {
         if let Some(retransmitted) = &mut self.retransmitted {
             retransmitted.remove_below(self.first.saturating_sub(DUPLICATES_AWAITED));
         }
-        if waited && !self.names_all {
-            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
-            feedback.rtt = None;
-            self.lanes.iter_mut().for_each(Lane::forget_rtt);
-        }
         if let Some(encodings) = &mut self.encodings {
             encodings.release_below(self.first);
         }
@@ -156,6 +158,7 @@ impl Scoreboard {
         if self.entries.is_empty() {
             self.release();
         }
+        waited
     }
 
     /// The segments of `range` have arrived; some of them may be known to have.

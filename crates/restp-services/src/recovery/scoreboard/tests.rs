@@ -93,6 +93,22 @@ fn what_waited_behind_a_hole_gives_no_round_trip() {
 }
 
 #[test]
+fn what_a_report_names_when_a_hole_fills_came_before() {
+    let mut board = burst();
+    board.mark_lost(10);
+    board.on_repeated(at(150), 10);
+    // The pointer stops at the next hole, 12, and a NAK of it proves that 13 is there, perhaps for long.
+    let report = AckReport {
+        cumulative: 12,
+        received: smallvec![13..14],
+        ..Default::default()
+    };
+    let feedback = board.acknowledge(at(200), &report).unwrap();
+    assert_eq!((feedback.delivered, feedback.rtt), (3, None));
+    assert_eq!(board.lane(LaneId::FIRST).news().rtt, None);
+}
+
+#[test]
 fn acknowledging_what_was_never_sent_changes_nothing() {
     let mut board = burst();
     let refused = board.acknowledge(at(9), &AckReport::pointer(19)).unwrap_err();
