@@ -62,7 +62,7 @@ pub(super) fn segment(
     header.ack_ratio = ack_ratio;
     if payload.is_none() {
         header.flags = header.flags | Flags::FIN;
-    } else if ecn == Ecn::Ect0 && c.sender.takes_window_reduced() {
+    } else if ecn == Ecn::Ect0 && c.sender.takes_window_reduced(number) {
         header.flags = header.flags | Flags::CWR;
     }
     header.sequence = Some(sequence::truncate(number));

@@ -63,8 +63,8 @@ impl DuplicateAck {
             self.duplicates = 0;
             findings.ended = match self.fast {
                 FastRecovery::None => false,
-                FastRecovery::Reno => self.episode.end_at_once(board),
-                FastRecovery::NewReno => self.episode.end(board),
+                FastRecovery::Reno => self.episode.end_at_once(board.head()),
+                FastRecovery::NewReno => self.episode.end(board.head()),
             };
             if self.episode.active {
                 // A partial acknowledgement names the next hole (RFC 6582 §3.2 (5)), unless what may repair that left
@@ -83,7 +83,7 @@ impl DuplicateAck {
             let hole = board.first();
             let threshold = board.duplicate_threshold();
             if self.duplicates >= threshold.saturating_add(board.spared(hole)) {
-                findings.began = self.episode.begin(board, self.careful);
+                findings.began = self.episode.begin(board, board.head(), self.careful);
                 if findings.began || self.spared.take() == Some(hole) {
                     findings.lost = self.answer(board);
                     findings.urgent = true;

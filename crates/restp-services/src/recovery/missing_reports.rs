@@ -58,10 +58,10 @@ impl MissingReports {
 
     pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
         let mut findings = Findings {
-            ended: self.episode.end(board),
+            ended: self.episode.end(board.head()),
             ..Findings::default()
         };
-        self.lateness.end(board);
+        self.lateness.end(board.head());
         self.counts = self.counts.split_off(&board.first());
         let news: SmallVec<[PathNews; 4]> = board.news_of_lanes().collect();
         let own = board.in_hand().index();
@@ -123,9 +123,9 @@ impl MissingReports {
         let has_lost = findings.lost > 0;
         findings.began = match self.differentiation {
             Differentiation::Nothing => has_lost,
-            _ => has_lost && self.episode.begin(board, false),
+            _ => has_lost && self.episode.begin(board, board.head(), false),
         };
-        let begins_late = findings.late > 0 && self.lateness.begin(board, false);
+        let begins_late = findings.late > 0 && self.lateness.begin(board, board.head(), false);
         findings.urgent = has_lost || begins_late;
     }
 

@@ -107,33 +107,33 @@ struct Episode {
 }
 
 impl Episode {
-    /// A loss was found. True when it begins an episode: none is going on, and (when `careful`) the loss was not
-    /// already answered by the last episode or timeout.
-    fn begin(&mut self, board: &Scoreboard, careful: bool) -> bool {
-        if self.active || (careful && board.head() < self.recover) {
+    /// A loss was found; `head` is the lowest number of the window of data. True when it begins an episode: none is going on, and
+    /// (when `careful`) the loss was not already answered by the last episode or timeout.
+    fn begin(&mut self, board: &Scoreboard, head: u64, careful: bool) -> bool {
+        if self.active || (careful && head < self.recover) {
             return false;
         }
         *self = Episode {
             active: true,
             recover: board.next(),
             after: board.transmissions(),
-            from: board.head(),
+            from: head,
             suspects: 0,
         };
         true
     }
-    /// Feedback moved the pointer. True when that ends the episode.
-    fn end(&mut self, board: &Scoreboard) -> bool {
-        let ended = self.active && board.head() >= self.recover;
+    /// Feedback moved the pointer to `head`. True when that ends the episode.
+    fn end(&mut self, head: u64) -> bool {
+        let ended = self.active && head >= self.recover;
         self.active &= !ended;
         ended
     }
-    /// Feedback moved the pointer, and that is enough (RFC 5681 §3.2 (6)). What is still missing is the next episode's.
+    /// Feedback moved the pointer to `head`, and that is enough (RFC 5681 §3.2 (6)). What is still missing is the next episode's.
     /// True when an episode was going on.
-    fn end_at_once(&mut self, board: &Scoreboard) -> bool {
+    fn end_at_once(&mut self, head: u64) -> bool {
         let ended = std::mem::take(&mut self.active);
         if ended {
-            self.recover = board.head();
+            self.recover = head;
         }
         ended
     }

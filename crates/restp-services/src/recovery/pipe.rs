@@ -89,7 +89,7 @@ impl Pipe {
             };
         }
         // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
-        findings.ended = self.episode.end(board);
+        findings.ended = self.episode.end(board.own_head());
         if feedback.advanced > 0 {
             self.named.remove_below(board.first());
             self.asked.remove_below(board.first());
@@ -107,14 +107,16 @@ impl Pipe {
             findings.lost = self.judge(board, evidence);
         }
         match self.parameters.holes {
-            Holes::Overtaken => findings.began = findings.lost > 0 && self.episode.begin(board, true),
+            Holes::Overtaken => {
+                findings.began = findings.lost > 0 && self.episode.begin(board, board.own_head(), true)
+            }
             Holes::InRecovery => self.on_named_in_recovery(board, evidence, &mut findings),
             Holes::AtOnce => {
                 for hole in holes(evidence.report) {
                     self.note_hole(board, &hole);
                     findings.lost += self.ask(board, hole, evidence);
                 }
-                findings.began = findings.lost > 0 && self.episode.begin(board, true);
+                findings.began = findings.lost > 0 && self.episode.begin(board, board.own_head(), true);
             }
         }
         findings.urgent = findings.began;
@@ -138,7 +140,7 @@ impl Pipe {
         Findings {
             spurious: feedback.late,
             restored,
-            ended: findings.ended || restored && self.episode.end_at_once(board),
+            ended: findings.ended || restored && self.episode.end_at_once(board.own_head()),
             ..findings
         }
     }
@@ -223,7 +225,7 @@ impl Pipe {
         }
         let third = self.arrivals.duplicates() >= board.duplicate_threshold()
             && self.is_lost_by_now(board, board.first(), evidence);
-        if (third || findings.lost > 0) && self.episode.begin(board, true) {
+        if (third || findings.lost > 0) && self.episode.begin(board, board.own_head(), true) {
             findings.began = true;
             findings.lost += u64::from(third && board.mark_lost(board.first()));
             for hole in self.named.clone().iter() {
@@ -239,7 +241,7 @@ impl Pipe {
 
     /// What a timeout has repeated is not repaired yet, and repeats are judged by their age.
     fn repairs_timeout(&self, board: &Scoreboard) -> bool {
-        self.ages() && board.head() < self.episode.recover
+        self.ages() && board.own_head() < self.episode.recover
     }
 
     /// The pointer stops at a hole that nobody names, because its NAK was lost: a partial acknowledgement names it

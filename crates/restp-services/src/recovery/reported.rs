@@ -17,7 +17,7 @@ impl Reported {
 
     pub(super) fn on_feedback(&mut self, board: &Scoreboard, feedback: &Feedback) -> Findings {
         let findings = Findings {
-            ended: feedback.advanced > 0 && self.episode.end(board),
+            ended: feedback.advanced > 0 && self.episode.end(board.head()),
             ..Findings::default()
         };
         self.episode.add_reported(board, feedback, findings)
@@ -39,7 +39,7 @@ impl Episode {
         if feedback.reported == 0 {
             return found;
         }
-        let began = self.begin(board, true);
+        let began = self.begin(board, board.head(), true);
         Findings {
             lost: found.lost + feedback.reported,
             began: found.began || began,

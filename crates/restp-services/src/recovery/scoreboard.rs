@@ -38,11 +38,18 @@ struct Entry {
     bytes: u32,
     /// By which it left last.
     lane: LaneId,
-    repeated: bool,
+    /// The lane that declared it lost before it left again.
+    blamed: LaneId,
+    kind: Kind,
     fate: Fate,
 }
 
 impl Entry {
+    /// It has left more than once.
+    fn repeated(&self) -> bool {
+        self.kind != Kind::Once
+    }
+
     fn transmission(&self) -> Transmission {
         Transmission {
             order: self.order,
@@ -52,10 +59,26 @@ impl Entry {
     }
 }
 
+/// What a lane carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It left once.
+    Once,
+    /// It left again by the same lane.
+    Again,
+    /// It left by another lane before.
+    TakenOver,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Once, Kind::Again, Kind::TakenOver];
+}
+
 /// Record of the outstanding segments of one direction.
 #[derive(Debug)]
 pub struct Scoreboard {
     first: u64,
+
     entries: VecDeque<Entry>,
     transmissions: u64,
     lanes: SmallVec<[Lane; 1]>,
@@ -218,7 +241,8 @@ impl Scoreboard {
             order: self.transmissions,
             bytes,
             lane: self.in_hand,
-            repeated: false,
+            blamed: LaneId::NONE,
+            kind: Kind::Once,
             fate: Fate::InFlight,
         };
         self.entries.push_back(entry);
@@ -232,19 +256,22 @@ impl Scoreboard {
     /// The lost segment `number` leaves again. Returns the position of this transmission among all.
     pub fn on_repeated(&mut self, now: Time, number: u64) -> Option<u64> {
         let before = *self.entry(number).filter(|entry| entry.fate == Fate::Lost)?;
+        let is_lost = !self.is_late(number);
+        let is_own = before.lane == self.in_hand && before.kind != Kind::TakenOver;
         self.transmissions += 1;
         let entry = Entry {
             sent_at: now,
             order: self.transmissions,
             lane: self.in_hand,
-            repeated: true,
+            blamed: if is_lost { before.lane } else { LaneId::NONE },
+            kind: if is_own { Kind::Again } else { Kind::TakenOver },
             fate: Fate::InFlight,
             ..before
         };
         self.lane_mut(self.in_hand).on_sent(entry);
         self.replace(number, entry);
-        self.lane_mut(self.in_hand).on_repeated(number);
-        if let Some(retransmitted) = &mut self.retransmitted {
+        self.lane_mut(self.in_hand).on_repeated(number, entry);
+        if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_lost) {
             retransmitted.insert(number..number + 1);
         }
         Some(self.transmissions)
@@ -258,12 +285,13 @@ impl Scoreboard {
     /// When `number` is acknowledged, nobody knows for which transmission (Karn's rule).
     fn mark_repeated(&mut self, number: u64) {
         if let Some(entry) = self.entry(number).copied() {
-            let repeated = Entry {
-                repeated: true,
-                ..entry
+            let kind = match entry.kind {
+                Kind::Once => Kind::Again,
+                other => other,
             };
+            let repeated = Entry { kind, ..entry };
             self.replace(number, repeated);
-            self.lane_mut(entry.lane).on_repeated(number);
+            self.lane_mut(entry.lane).on_repeated(number, repeated);
         }
     }
 
@@ -376,7 +404,7 @@ impl Scoreboard {
     /// in hand.
     pub fn order_and_once(&self, number: u64) -> Option<(u64, bool)> {
         let entry = self.entry(number)?;
-        let once = !entry.repeated && entry.lane == self.in_hand;
+        let once = !entry.repeated() && entry.lane == self.in_hand;
         Some((self.judged_after(number, entry), once))
     }
 
@@ -400,7 +428,7 @@ impl Scoreboard {
 
     fn judged_after(&self, number: u64, entry: &Entry) -> u64 {
         match &self.encodings {
-            Some(encodings) if !entry.repeated => encodings.order_of(number).max(entry.order),
+            Some(encodings) if !entry.repeated() => encodings.order_of(number).max(entry.order),
             _ => entry.order,
         }
     }
@@ -417,7 +445,7 @@ impl Scoreboard {
     pub fn in_flight_since(&self, number: u64) -> Option<(Time, bool)> {
         self.entry(number)
             .filter(|entry| entry.fate == Fate::InFlight)
-            .map(|entry| (entry.sent_at, !entry.repeated))
+            .map(|entry| (entry.sent_at, !entry.repeated()))
     }
 
     /// Something above `number` is known to have arrived.

@@ -268,7 +268,7 @@ impl Sender {
     /// What the losses found now are taken for.
     /// `told`: losses that were judged before.
     fn handling(&mut self, now: Time, told: usize, findings: &mut Findings) -> LossHandling {
-        let (first, next) = (self.board.head(), self.board.next());
+        let (first, next) = (self.board.own_head(), self.board.next());
         match &mut self.lane.cutting {
             Some(cutting) => {
                 let losses = &self.board.losses()[told..];
@@ -414,7 +414,7 @@ impl Sender {
     /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
     /// it was, then new data follows (OP-51). Silence after every such repeat would be congestion.
     fn resume(&mut self, now: Time) {
-        let (first, next) = (self.board.head(), self.board.next());
+        let (first, next) = (self.board.own_head(), self.board.next());
         if let Some(cutting) = &mut self.lane.cutting
             && cutting.on_outage_end(now, first, next, &self.lane.rtt)
         {
@@ -434,7 +434,7 @@ impl Sender {
 
     /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
     pub(super) fn on_mark(&mut self, now: Time, outstanding: u64) {
-        if !self.lane.marks.reacts(self.board.head(), self.board.next()) {
+        if !self.lane.marks.reacts(self.board.own_head(), self.board.next()) {
             return;
         }
         let handling = self.parameters.loss_handling;
@@ -445,8 +445,9 @@ impl Sender {
         }
     }
 
-    /// True once after a reaction to a mark: the receiver is to hear that the window was reduced (RFC 3168 §6.1.3).
-    pub fn takes_window_reduced(&mut self) -> bool {
-        self.lane.marks.takes_reduced()
+    /// True once after a reaction to a mark: the receiver is to hear by segment `number`, which leaves, that the window was reduced
+    /// (RFC 3168 §6.1.3).
+    pub fn takes_window_reduced(&mut self, number: u64) -> bool {
+        self.lane.marks.takes_reduced(number)
     }
 }

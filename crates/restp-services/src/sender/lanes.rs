@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 impl Sender {
     /// One lane more. What a lane loses is found by what overtakes it there, so reports must name what arrived; what is
-    /// lost leaves again by whichever lane is asked first. `None` when there are 256, or where losses do not leave again.
+    /// lost leaves again by whichever lane is asked first. `None` when there are 255, or where losses do not leave again.
     pub fn open_lane(
         &mut self,
         now: Time,
@@ -40,6 +40,7 @@ impl Sender {
         let mtu = PathMtu::known(self.parameters.segment_bytes);
         let lane = Lane::new(now, rto, controller, mtu, recovery).judging(self.parameters.loss_handling);
         *self.lane_at_mut(id) = lane;
+        self.board.renew_lane(id);
         if let Some(encoder) = &mut self.encoder {
             encoder.forget_lane(id);
         }

@@ -3,24 +3,29 @@
 /// Which marks were answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
-    /// The next reaction is to marks on segments from here on: the first of them tells the receiver of the last one.
+    /// The next reaction is to marks on what leaves after this segment, which tells the receiver of the last one.
     react_from: Option<u64>,
-    /// The receiver is to hear of a reaction.
+    /// The receiver has not heard of the last reaction.
     reduced: bool,
 }
 
 impl Marks {
-    /// A mark was echoed while numbers from `first` to below `next` are outstanding. True when it has not been answered: until
-    /// the segment that says so is acknowledged, the echo is one of the same mark (Linux: `TCP_CA_CWR`).
+    /// A mark was echoed while numbers from `first` to below `next` are outstanding. True when it has not been answered: until the
+    /// segment that says so is acknowledged, the echo is one of the same mark (Linux: `TCP_CA_CWR`). Several paths may share the
+    /// numbers: the next one leaves perhaps by another.
     pub(super) fn reacts(&mut self, first: u64, next: u64) -> bool {
-        let reacts = self.react_from.is_none_or(|from| first > from);
+        let reacts = !self.reduced && self.react_from.is_none_or(|from| first > from);
         if reacts {
             (self.react_from, self.reduced) = (Some(next), true);
         }
         reacts
     }
-    /// True once after each reaction.
-    pub(super) fn takes_reduced(&mut self) -> bool {
-        std::mem::take(&mut self.reduced)
+    /// True once after each reaction: segment `number` tells of it.
+    pub(super) fn takes_reduced(&mut self, number: u64) -> bool {
+        let tells = std::mem::take(&mut self.reduced);
+        if tells {
+            self.react_from = self.react_from.max(Some(number));
+        }
+        tells
     }
 }

@@ -465,7 +465,7 @@ impl Sender {
     /// Are losses repaired that were answered as the composition says? Where causes are inferred, those that cut the window.
     fn is_repairing(&self) -> bool {
         match &self.lane.cutting {
-            Some(cutting) => cutting.is_cut(self.board.head()),
+            Some(cutting) => cutting.is_cut(self.board.own_head()),
             None => self.lane.recovery.is_active(),
         }
     }

@@ -18,7 +18,11 @@ impl RepairedLosses {
     /// of data was answered.
     pub(super) fn reacts(&mut self, board: &Scoreboard, count: u8) -> bool {
         let is_news = std::mem::replace(&mut self.count, count) != count;
-        is_news && self.answers(board)
+        // What was rebuilt was outstanding when the report came.
+        is_news
+            && board
+                .own_head_before()
+                .is_some_and(|head| self.answers_from(head, board.next()))
     }
 
     /// What the counter shows when `more` segments of one of several lanes did not come: the peer's own is of all lanes.
@@ -28,9 +32,13 @@ impl RepairedLosses {
 
     /// The window is about to be cut for what is outstanding. False: it was already.
     pub(super) fn answers(&mut self, board: &Scoreboard) -> bool {
-        let is_new = board.head() >= self.answered_below;
+        self.answers_from(board.own_head(), board.next())
+    }
+
+    fn answers_from(&mut self, head: u64, next: u64) -> bool {
+        let is_new = head >= self.answered_below;
         if is_new {
-            self.answered_below = board.next();
+            self.answered_below = next;
         }
         is_new
     }
@@ -58,14 +66,38 @@ mod tests {
         assert!(hears(2, 1));
         assert!(!hears(3, 1), "the same");
         assert!(!hears(4, 2), "it left before the answer");
-        assert!(!hears(12, 2));
+        assert!(!hears(11, 2));
+        assert!(!hears(12, 3), "11 was of that window");
         assert!(hears(13, 0), "the counter wraps");
+    }
+
+    /// The same of one of several lanes: what was rebuilt was all that it had out.
+    #[test]
+    fn the_last_of_a_lanes_window_is_of_that_window() {
+        let mut board = Scoreboard::coded(1);
+        let second = board.open_lane().expect("a second");
+        let mut losses = RepairedLosses::default();
+        board.take_in_hand(second);
+        (0..2).for_each(|_| _ = board.on_sent(Time::ZERO, 1000));
+        let mut hears = |board: &mut Scoreboard, pointer, count| {
+            let mut report = AckReport::pointer(pointer);
+            report.uncarried.insert(pointer - 1);
+            board.acknowledge(Time::ZERO, &report).expect("possible");
+            losses.reacts(board, count)
+        };
+        assert!(hears(&mut board, 2, 1));
+        assert!(!hears(&mut board, 3, 2), "the window was cut for 1");
+        board.on_sent(Time::ZERO, 1000);
+        assert!(hears(&mut board, 4, 3));
     }
 
     #[test]
     fn a_retransmission_of_the_same_window_costs_nothing_more() {
         let mut board = Scoreboard::coded(1);
         board.on_sent(Time::ZERO, 1000);
+        board
+            .acknowledge(Time::ZERO, &AckReport::pointer(1))
+            .expect("possible");
         let mut losses = RepairedLosses::default();
         assert!(losses.reacts(&board, 1) && !losses.answers(&board));
     }

@@ -54,11 +54,11 @@ impl EcnState {
 
 impl Connection {
     /// The codepoint and the bit of a segment that carries new data (§6.1.5: what is sent again carries none).
-    pub(super) fn mark_new_data(&mut self, header: &mut Header) -> Ecn {
+    pub(super) fn mark_new_data(&mut self, number: u64, header: &mut Header) -> Ecn {
         if !self.ecn.agreed {
             return Ecn::NotEct;
         }
-        if self.sender.takes_window_reduced() {
+        if self.sender.takes_window_reduced(number) {
             header.flags = header.flags | Flags::CWR;
         }
         Ecn::Ect0

@@ -89,7 +89,7 @@ impl Connection {
             self.receiver.acknowledgement().on_sent();
         }
         let ecn = if is_new && payload.is_some() {
-            self.mark_new_data(&mut header)
+            self.mark_new_data(number, &mut header)
         } else {
             Ecn::NotEct
         };

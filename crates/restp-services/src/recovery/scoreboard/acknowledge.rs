@@ -26,6 +26,8 @@ impl Scoreboard {
     /// The same of a report that is possible.
     fn apply(&mut self, now: Time, report: &AckReport) -> Feedback {
         self.lanes.iter_mut().for_each(Lane::begin_report);
+        self.note_lowest();
+        self.note_windows();
         let mut feedback = Feedback::default();
         if report.cumulative < self.first || self.entries.is_empty() {
             return feedback; // late, or about nothing: everything it says is known
@@ -36,18 +38,20 @@ impl Scoreboard {
             .for_each(|number| self.on_uncarried(number));
         self.note_lowest();
         feedback.duplicate = report.cumulative == self.first;
-        let waited = self.pass(now, report.cumulative, &mut feedback);
+        let waited = self.pass(now, report.cumulative, &mut feedback) && !self.names_all;
+        if waited {
+            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip.
+            self.forget_rtt(&mut feedback);
+        }
         for range in &report.received {
             self.deliver(now, range.clone(), &mut feedback);
         }
-        if waited && !self.names_all {
-            // A hole was filled or skipped: the age of what waited behind it, or never came, is no round trip. Nor is that of what
-            // the report names for the first time: a NAK speaks of the next hole now, whose neighbours may have come long ago.
-            feedback.rtt = None;
-            self.lanes.iter_mut().for_each(Lane::forget_rtt);
+        if waited && !report.missing.is_empty() {
+            // A NAK speaks of the next hole now, and its neighbours may have come as long ago.
+            self.forget_rtt(&mut feedback);
         }
         for number in report.lost.start.max(self.first)..report.lost.end {
-            let once = self.entry(number).is_some_and(|entry| !entry.repeated);
+            let once = self.entry(number).is_some_and(|entry| !entry.repeated());
             feedback.reported += u64::from(once && self.mark_lost(number));
         }
         // What the report answers is an encoded packet; no segment has left the network for it.
@@ -58,6 +62,11 @@ impl Scoreboard {
         }
         feedback.rate = self.lane(self.in_hand).news().rate;
         feedback
+    }
+
+    fn forget_rtt(&mut self, feedback: &mut Feedback) {
+        feedback.rtt = None;
+        self.lanes.iter_mut().for_each(Lane::forget_rtt);
     }
 
     /// The segments of `numbers` have arrived twice: those of them that left again had only been late, which nobody knew so
@@ -131,9 +140,9 @@ impl Scoreboard {
         while self.first < pointer
             && let Some(entry) = self.entries.pop_front()
         {
-            waited |= entry.repeated || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
+            waited |= entry.repeated() || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
             let arrived = matches!(entry.fate, Fate::Delivered | Fate::Presumed);
-            feedback.advanced_repeats += u64::from(entry.repeated && !arrived);
+            feedback.advanced_repeats += u64::from(entry.repeated() && !arrived);
             match entry.fate {
                 Fate::Delivered => {}
                 Fate::GivenUp => self.leave(self.first, entry), // perhaps it was skipped
@@ -183,13 +192,19 @@ impl Scoreboard {
     /// the front older ones may be.
     fn oldest_order(&self) -> Option<u64> {
         let front = self.entries.front()?;
-        Some(if front.repeated { 0 } else { front.order })
+        Some(if front.repeated() { 0 } else { front.order })
     }
 
     /// `entry` is delivered: into the feedback with it.
     fn settle(&mut self, now: Time, number: u64, entry: Entry, feedback: &mut Feedback) {
         let age = now.since(entry.sent_at);
-        let is_late = self.lane_mut(entry.lane).deliver(number, entry, age);
+        let was_late = self.is_late(number);
+        let blamed = self.lane_mut(entry.lane).deliver(number, entry, age);
+        let blamed = blamed.filter(|_| !was_late);
+        if let Some(lane) = blamed {
+            self.lane_mut(lane).on_late();
+        }
+        let is_late = blamed.is_some();
         feedback.late += u64::from(is_late);
         if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_late) {
             retransmitted.remove(&(number..number + 1));
@@ -199,7 +214,8 @@ impl Scoreboard {
         }
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
-        if entry.repeated || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
+        let is_sample = self.lane(entry.lane).has_carried(&entry);
+        if !is_sample || entry.repeated() || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
             return; // which of its transmissions arrived, or when, is unknown
         }
         feedback.rtt = Some(age);

@@ -2,7 +2,7 @@
 //! number space. What is overtaken, and what is new, each lane is asked for itself: between lanes order says nothing
 //! (split fast retransmit of CMT: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
-use super::{Entry, Fate, LostSegment, Scoreboard};
+use super::{Entry, Fate, Kind, LostSegment, Scoreboard};
 use crate::ack::AckReport;
 use crate::loss_handling::PathNews;
 use crate::recovery::delivery_rate::DeliveryRate;
@@ -20,15 +20,17 @@ pub struct LaneId(u8);
 impl LaneId {
     /// The lane that every board has.
     pub const FIRST: LaneId = LaneId(0);
+    /// No lane.
+    pub(super) const NONE: LaneId = LaneId(u8::MAX);
 
     /// Its position among the lanes of a board, from 0.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The lane at `index`, which is below 256.
+    /// The lane at `index`, which is below 255.
     pub(crate) fn nth(index: usize) -> Self {
-        debug_assert!(index <= usize::from(u8::MAX), "a board has 256 lanes at most");
+        debug_assert!(index < usize::from(u8::MAX), "a board has 255 lanes at most");
         LaneId(index as u8)
     }
 }
@@ -69,10 +71,12 @@ pub struct Lane {
     rate: DeliveryRate,
     news: LaneNews,
     losses: Vec<LostSegment>,
-    /// Below these numbers nothing is outstanding that left by this lane last: once, and again.
-    lowest: [u64; 2],
-    /// The lowest numbers that were open when the last report came, of those sent once and of those sent again.
-    awaited: [Option<u64>; 2],
+    /// Below these numbers nothing of each kind is outstanding that left by this lane last.
+    lowest: [u64; 3],
+    /// The lowest number of its own window that was open when the last report came, or a higher one than any.
+    own_before: u64,
+    /// Transmissions up to this one were another path's, whose lane this was.
+    earlier: u64,
 }
 
 impl Lane {
@@ -87,8 +91,9 @@ impl Lane {
             rate: DeliveryRate::new(),
             news: LaneNews::default(),
             losses: Vec::new(),
-            lowest: [0; 2],
-            awaited: [None; 2],
+            lowest: [0; 3],
+            own_before: u64::MAX,
+            earlier: 0,
         }
     }
 
@@ -171,7 +176,6 @@ impl Lane {
     pub(super) fn begin_report(&mut self) {
         self.news = LaneNews::default();
         self.losses.clear();
-        self.awaited = [None; 2];
     }
     /// All of it is booked. `oldest`: no transmission outstanding has a lower order.
     pub(super) fn end_report(&mut self, now: Time, oldest: Option<u64>, entries: &VecDeque<Entry>) {
@@ -191,15 +195,18 @@ impl Lane {
         self.rate.memory()
     }
 
-    /// `number` is reported for the first time, so long after it left last. True when it was declared lost and had only
-    /// been late.
-    pub(super) fn deliver(&mut self, number: u64, entry: Entry, age: Duration) -> bool {
-        let early = entry.repeated && self.min_rtt.is_some_and(|least| age < least);
-        let late = entry.fate == Fate::Lost || entry.fate == Fate::InFlight && early;
+    /// `number` is reported for the first time, so long after it left last. The lane that declared it lost, where it had only been
+    /// late; what leaves again because its lane is late was declared lost by none.
+    pub(super) fn deliver(&mut self, number: u64, entry: Entry, age: Duration) -> Option<LaneId> {
+        let early = entry.repeated() && self.min_rtt.is_some_and(|least| age < least);
+        let blamed = match entry.fate {
+            Fate::Lost => Some(entry.lane),
+            Fate::InFlight if early && entry.blamed != LaneId::NONE => Some(entry.blamed),
+            _ => None,
+        };
         let news = &mut self.news;
         news.delivered += 1;
         news.delivered_bytes += u64::from(entry.bytes);
-        news.late += u64::from(late);
         let (low, high) = news.span.unwrap_or((number, number));
         news.span = Some((low.min(number), high.max(number)));
         if entry.fate == Fate::InFlight && !early {
@@ -208,7 +215,30 @@ impl Lane {
         let open = entry.fate == Fate::InFlight; // or an earlier transmission than the last one arrived
         self.rate
             .on_delivered(u64::from(entry.bytes), open.then(|| entry.transmission()));
-        late
+        blamed
+    }
+
+    /// A segment that it had declared lost had only been late.
+    pub(super) fn on_late(&mut self) {
+        self.news.late += 1;
+    }
+
+    /// Its path has ended, and it is that of another from now on: what is known of the path is forgotten, and what left so far, up to
+    /// transmission `last`, tells nothing of the new one.
+    fn renew(&mut self, last: u64) {
+        let fresh = Lane::new(self.duplicate_threshold());
+        *self = Lane {
+            in_flight: self.in_flight,
+            in_flight_bytes: self.in_flight_bytes,
+            lost: self.lost,
+            lowest: self.lowest,
+            earlier: last,
+            ..fresh
+        };
+    }
+    /// Did `entry` leave by the path that this lane is of?
+    pub(super) fn has_carried(&self, entry: &Entry) -> bool {
+        entry.order > self.earlier
     }
 
     /// `entry` has not come by this lane, and is not waited for.
@@ -244,18 +274,28 @@ impl Lane {
         self.losses.extend(loss);
     }
 
-    /// `number` left again by this lane.
-    pub(super) fn on_repeated(&mut self, number: u64) {
-        self.lowest[1] = self.lowest[1].min(number);
+    /// `number`, which is `entry` now, left again by this lane.
+    pub(super) fn on_repeated(&mut self, number: u64, entry: Entry) {
+        let lowest = &mut self.lowest[entry.kind as usize];
+        *lowest = (*lowest).min(number);
     }
 }
 
 impl Scoreboard {
-    /// One lane more. `None` when there are 256.
+    /// One lane more. `None` when there are 255.
     pub fn open_lane(&mut self) -> Option<LaneId> {
-        let id = u8::try_from(self.lanes.len()).ok()?;
+        let id = LaneId(u8::try_from(self.lanes.len()).ok()?);
+        if id == LaneId::NONE {
+            return None;
+        }
         self.lanes.push(Lane::new(self.duplicate_threshold()));
-        Some(LaneId(id))
+        Some(id)
+    }
+
+    /// The path of the lane `id` has ended, and the lane is that of a new one.
+    pub fn renew_lane(&mut self, id: LaneId) {
+        let last = self.transmissions;
+        self.lane_mut(id).renew(last);
     }
 
     /// From now on segments leave by the lane `id`, and all that is asked of a lane is asked of this one.
@@ -286,12 +326,12 @@ impl Scoreboard {
             self.entry(number)
                 .is_some_and(|entry| entry.fate == Fate::InFlight)
         };
-        let awaited = || lane.awaited.iter().flatten();
-        let arrived = awaited().filter(|number| is_in(number)).min();
+        let awaited = || self.awaited(lane);
+        let arrived = awaited().filter(is_in).min();
         Feedback {
-            advanced: u64::from(lane.awaited.iter().flatten().any(is_in)),
+            advanced: u64::from(awaited().any(|number| is_in(&number))),
             head_arrived: arrived
-                .is_some_and(|arrived| !awaited().any(|number| number < arrived && is_out(*number))),
+                .is_some_and(|arrived| !awaited().any(|number| number < arrived && is_out(number))),
             delivered: news.delivered,
             delivered_bytes: news.delivered_bytes,
             late: news.late,
@@ -316,7 +356,8 @@ impl Scoreboard {
             return None; // a peer that names nothing but its last arrival costs no look at the whole window
         }
         let is_alone = !self.is_shared();
-        let is_told = |entry: &Entry| entry.lane == self.in_hand && (entry.repeated || entry.order < latest);
+        let is_told =
+            |entry: &Entry| entry.lane == self.in_hand && (entry.repeated() || entry.order < latest);
         let from = range.start.max(self.first).min(self.next());
         let to = range.end.clamp(from, self.next());
         let entries = self
@@ -325,22 +366,46 @@ impl Scoreboard {
         (from..)
             .zip(entries)
             .find(|(_, entry)| entry.fate == Fate::InFlight && (is_alone || is_told(entry)))
-            .map(|(number, entry)| (number, entry.sent_at, !entry.repeated))
+            .map(|(number, entry)| (number, entry.sent_at, !entry.repeated()))
     }
 
     /// Notes what each of several lanes waits for before anything else.
     pub(super) fn note_lowest(&mut self) {
         if self.lanes.len() > 1 {
             for id in (0..self.lanes.len()).map(LaneId::nth) {
-                self.lane_mut(id).awaited = [self.lowest_on(id, false), self.lowest_on(id, true)];
+                Kind::ALL
+                    .into_iter()
+                    .for_each(|kind| _ = self.note_lowest_on(id, kind));
             }
         }
+    }
+
+    /// Notes where the window of each lane begins.
+    pub(super) fn note_windows(&mut self) {
+        if self.lanes.len() == 1 {
+            self.lanes[0].own_before = self.first;
+            return;
+        }
+        for lane in &mut self.lanes {
+            let [once, again, _] = lane.lowest;
+            lane.own_before = once.min(again);
+        }
+    }
+
+    /// The lowest numbers that were open by `lane` when the last report came, of those sent once and of those sent again, but for what
+    /// did not come by it.
+    fn awaited(&self, lane: &Lane) -> impl Iterator<Item = u64> + use<> {
+        let [once, again, taken_over] = lane.lowest;
+        let next = self.next();
+        [once, again.min(taken_over)]
+            .into_iter()
+            .filter(move |number| *number < next)
     }
 
     /// What the last report brought of each lane, in their order.
     pub(in crate::recovery) fn news_of_lanes(&self) -> impl Iterator<Item = PathNews> {
         self.lanes.iter().map(|lane| PathNews {
-            lowest: lane.awaited.into_iter().flatten().min().unwrap_or(0),
+            lowest: self.awaited(lane).min().unwrap_or(0),
             highest: lane.news.span.map(|(_, highest)| highest),
         })
     }
@@ -378,8 +443,27 @@ impl Scoreboard {
         if self.lanes.len() == 1 {
             return self.first;
         }
-        let lowest = [false, true].map(|again| self.find_lowest(self.in_hand, again));
-        lowest.into_iter().flatten().min().unwrap_or(self.next())
+        self.lowest_of(Kind::ALL)
+    }
+
+    /// The same of the lane's own window: what it took over is of the window of who lost it.
+    pub fn own_head(&self) -> u64 {
+        if self.lanes.len() == 1 {
+            return self.first;
+        }
+        self.lowest_of([Kind::Once, Kind::Again])
+    }
+
+    /// What that was when the last report came; none where nothing of it was open.
+    pub fn own_head_before(&self) -> Option<u64> {
+        Some(self.lane(self.in_hand).own_before).filter(|head| *head < self.next())
+    }
+
+    fn lowest_of(&self, kinds: impl IntoIterator<Item = Kind>) -> u64 {
+        let lowest = kinds
+            .into_iter()
+            .filter_map(|kind| self.find_lowest(self.in_hand, kind));
+        lowest.min().unwrap_or(self.next())
     }
 
     /// When the first segment beyond all that has arrived left by the lane in hand. What left before it and did not arrive says nothing
@@ -427,22 +511,36 @@ impl Scoreboard {
         self.entry(number).map(|entry| entry.lane)
     }
 
-    /// The lowest outstanding number that left by this lane last and is not known to have arrived, of those sent `again`
-    /// or of those sent once. When it is delivered, the lane's own cumulative point has moved (CUC of CMT).
-    pub fn lowest_on(&mut self, id: LaneId, again: bool) -> Option<u64> {
-        let lowest = self.find_lowest(id, again);
+    /// The lowest outstanding number of this kind that left by this lane last and is not known to have arrived. When it is delivered,
+    /// the lane's own cumulative point has moved (CUC of CMT).
+    fn note_lowest_on(&mut self, id: LaneId, kind: Kind) -> Option<u64> {
+        let lowest = self.find_lowest(id, kind);
         let next = self.next();
-        self.lane_mut(id).lowest[usize::from(again)] = lowest.unwrap_or(next);
+        self.lane_mut(id).lowest[kind as usize] = lowest.unwrap_or(next);
         lowest
     }
 
-    fn find_lowest(&self, id: LaneId, again: bool) -> Option<u64> {
-        let from = self.lane(id).lowest[usize::from(again)].max(self.first);
+    fn find_lowest(&self, id: LaneId, kind: Kind) -> Option<u64> {
+        let from = self.lane(id).lowest[kind as usize].max(self.first);
         let held = |number: &u64| {
             let open = |entry: &Entry| !matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
-            let here = |entry: &&Entry| entry.lane == id && entry.repeated == again && open(entry);
+            let here = |entry: &&Entry| entry.lane == id && entry.kind == kind && open(entry);
             self.entry(*number).filter(here).is_some()
         };
         (from..self.next()).find(held)
+    }
+
+    /// The same of those sent again, by whichever lane before, or of those sent once.
+    #[cfg(test)]
+    pub(in crate::recovery) fn lowest_on(&mut self, id: LaneId, again: bool) -> Option<u64> {
+        let kinds = if again {
+            &[Kind::Again, Kind::TakenOver][..]
+        } else {
+            &[Kind::Once]
+        };
+        kinds
+            .iter()
+            .filter_map(|kind| self.note_lowest_on(id, *kind))
+            .min()
     }
 }

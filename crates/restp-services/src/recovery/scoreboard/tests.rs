@@ -101,6 +101,7 @@ fn what_a_report_names_when_a_hole_fills_came_before() {
     let report = AckReport {
         cumulative: 12,
         received: smallvec![13..14],
+        missing: smallvec![12..13],
         ..Default::default()
     };
     let feedback = board.acknowledge(at(200), &report).unwrap();
@@ -254,7 +255,7 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 (lanes[1], true),
             ] {
                 let open = |entry: &Entry| !matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
-                let held = |entry: &Entry| entry.lane == id && entry.repeated == again && open(entry);
+                let held = |entry: &Entry| entry.lane == id && entry.repeated() == again && open(entry);
                 let index = board.entries.iter().position(held);
                 let expected = index.map(|index| board.first + index as u64);
                 assert_eq!(board.lowest_on(id, again), expected);

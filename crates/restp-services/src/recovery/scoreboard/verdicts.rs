@@ -10,7 +10,7 @@ impl Scoreboard {
     /// arrived.
     pub(in crate::recovery) fn presume(&mut self, range: Range<u64>) {
         while let Some(number) = self.first_open(&range) {
-            let once = self.entry(number).filter(|entry| !entry.repeated).copied();
+            let once = self.entry(number).filter(|entry| !entry.repeated()).copied();
             if let Some(entry) = once {
                 self.lane_mut(entry.lane).note_delivered(entry.order);
             }
@@ -74,7 +74,9 @@ impl Scoreboard {
     pub fn restore_late(&mut self) {
         let late: Vec<u64> = self.late.iter().cloned().flatten().collect();
         for number in late {
-            if self.lane_of(number) == Some(self.in_hand) {
+            let here = |entry: &&Entry| entry.lane == self.in_hand;
+            let entry = self.entry(number).filter(here);
+            if entry.is_some_and(|entry| self.lane(entry.lane).has_carried(entry)) {
                 self.set_fate(number, Fate::InFlight);
             }
         }
@@ -127,7 +129,7 @@ impl Scoreboard {
             let here = |entry: &&Entry| entry.lane == self.in_hand;
             if let Some(entry) = self.entry(number).filter(here).copied() {
                 self.set_fate(number, Fate::InFlight);
-                if entry.repeated {
+                if entry.repeated() {
                     retransmissions.push((entry.order, number));
                 }
             }

@@ -3,6 +3,7 @@
 
 use super::lanes::{LOST, losses, second, send_on, two_lanes};
 use super::*;
+use crate::recovery::LaneId;
 
 /// The second lane's loss is repaired while the first still lacks segment 1: the next loss is an episode of its own.
 #[test]
@@ -76,6 +77,20 @@ fn a_loss_after_one_that_another_lane_repaired_is_an_episode_of_its_own() {
     }
 }
 
+/// So many marks a controller has heard of.
+fn marks(script: &Arc<Mutex<Script>>) -> usize {
+    let heard = &script.lock().unwrap().heard;
+    let is_mark = |heard: &&Heard| matches!(heard.event, CongestionEvent::Marked { .. });
+    heard.iter().filter(is_mark).count()
+}
+
+/// Does `number`, which leaves by `lane`, tell that the window was cut?
+fn tells(story: &mut Story, lane: LaneId, number: u64) -> bool {
+    story
+        .sender
+        .on(lane, |sender| sender.takes_window_reduced(number))
+}
+
 #[test]
 fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
     let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
@@ -89,14 +104,10 @@ fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
         .at(50)
         .hear(&report, |peer| peer.echoes_mark = true)
         .expect("possible");
-    let marks = |script: &Arc<Mutex<Script>>| {
-        let heard = &script.lock().unwrap().heard;
-        let is_mark = |heard: &&Heard| matches!(heard.event, CongestionEvent::Marked { .. });
-        heard.iter().filter(is_mark).count()
-    };
     assert_eq!((marks(&story.script), marks(&script)), (0, 1));
     story.write(1);
     assert_eq!(send_on(&mut story, second), [4]);
+    assert!(tells(&mut story, second, 4));
     let mut report = AckReport::pointer(1);
     report.received.push(3..5);
     story
@@ -104,4 +115,69 @@ fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
         .hear(&report, |peer| peer.echoes_mark = true)
         .expect("possible");
     assert_eq!(marks(&script), 2, "a window later, whatever the first lane lacks");
+}
+
+/// The first lane's segments take the numbers that come next, so a number says nothing of what the receiver has heard on the second.
+#[test]
+fn an_echo_is_one_of_the_same_mark_until_its_own_lane_has_told_of_the_cut() {
+    let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
+    story.write(3);
+    assert_eq!(send_on(&mut story, second), [1, 2, 3]);
+    let hear = |story: &mut Story, ms, pointer, blocks: &[(u64, u64)]| {
+        let mut report = AckReport::pointer(pointer);
+        let blocks = blocks.iter().map(|(from, to)| *from..*to);
+        report.received.extend(blocks);
+        story
+            .at(ms)
+            .hear(&report, |peer| peer.echoes_mark = true)
+            .expect("possible");
+    };
+    hear(&mut story, 50, 2, &[]);
+    assert_eq!(marks(&script), 1);
+    story.write(2);
+    assert_eq!(story.send(), [4, 5]);
+    hear(&mut story, 60, 3, &[]);
+    story.write(1);
+    assert_eq!(send_on(&mut story, second), [6]);
+    assert!(tells(&mut story, second, 6));
+    hear(&mut story, 70, 4, &[]);
+    assert_eq!(marks(&script), 1, "6 is on its way");
+    hear(&mut story, 120, 4, &[(6, 7)]);
+    assert_eq!(marks(&script), 2);
+    story.write(2);
+    assert_eq!(story.send(), [7, 8]);
+    hear(&mut story, 130, 4, &[(6, 7)]);
+    assert_eq!(marks(&script), 2, "nothing left by it since");
+    assert_eq!(marks(&story.script), 0);
+}
+
+/// The first lane falls silent, and the second carries what it had out, for many round trips of its own. What it loses of its own
+/// then is an episode all the same.
+#[test]
+fn what_a_lane_took_over_is_not_of_its_window() {
+    let (mut story, second, script) = two_lanes([4 * SEGMENT as u64, 4 * SEGMENT as u64]);
+    story.write(4);
+    assert_eq!(story.send(), [1, 2, 3, 4]);
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [5, 6, 7, 8]);
+    let hear = |story: &mut Story, ms, blocks: &[(u64, u64)]| {
+        let mut report = AckReport::pointer(1);
+        let blocks = blocks.iter().map(|(from, to)| *from..*to);
+        report.received.extend(blocks);
+        story.at(ms).hear(&report, |_| {}).expect("possible");
+    };
+    hear(&mut story, 50, &[(6, 9)]);
+    assert_eq!(losses(&script), [(LOST, 4 * SEGMENT as u64)]);
+    story.sender.yield_lane();
+    assert_eq!(send_on(&mut story, second), [1, 2, 3, 4]);
+    script.lock().unwrap().window = 100 * SEGMENT as u64;
+    assert_eq!(send_on(&mut story, second), [5]);
+    story.write(4);
+    assert_eq!(send_on(&mut story, second), [9, 10, 11, 12]);
+    hear(&mut story, 100, &[(2, 9), (10, 13)]);
+    assert_eq!(
+        losses(&script).len(),
+        1,
+        "9, though it carries 1 to 4, which the first lane lost"
+    );
 }

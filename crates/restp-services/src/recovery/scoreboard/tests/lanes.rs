@@ -160,12 +160,72 @@ fn a_report_before_the_retransmission_can_be_answered_shows_that_the_segment_was
         (feedback.late, ids.map(|id| board.lane(id).news().late))
     };
     assert_eq!(late_after(None), (1, [0, 1]), "it had not even left again");
-    assert_eq!(late_after(Some(19)), (1, [1, 0]));
+    assert_eq!(
+        late_after(Some(19)),
+        (1, [0, 1]),
+        "the lane that declared it lost was wrong"
+    );
     assert_eq!(
         late_after(Some(20)),
         (0, [0, 0]),
         "as fast as that lane was before"
     );
+}
+
+/// What leaves again because its lane is silent was declared lost by nobody: that it comes after all takes back no loss.
+#[test]
+fn what_a_lane_has_yielded_is_no_loss_that_proves_late() {
+    for leaves in [false, true] {
+        let (mut board, ids) = sent(1, &[0, 0, 1]);
+        board.acknowledge(at(22), &AckReport::pointer(2)).unwrap();
+        board.take_in_hand(ids[1]);
+        assert_eq!(board.mark_all_late(), 1);
+        board.take_in_hand(ids[0]);
+        if leaves {
+            board.on_repeated(at(30), 3);
+        }
+        let feedback = board.acknowledge(at(35), &AckReport::pointer(4)).unwrap();
+        let late = ids.map(|id| board.lane(id).news().late);
+        assert_eq!((feedback.late, late), (0, [0, 0]), "it left again: {leaves}");
+    }
+}
+
+#[test]
+fn a_path_that_takes_the_place_of_another_begins_with_nothing() {
+    let (mut board, ids) = sent(1, &[0, 1, 1, 1]);
+    board.acknowledge(at(101), &AckReport::pointer(3)).unwrap();
+    board.take_in_hand(ids[1]);
+    assert_eq!(board.mark_all_late(), 2);
+    board.renew_lane(ids[1]);
+    assert_eq!(
+        (board.lane(ids[1]).lost(), board.lane(ids[1]).latest_delivered()),
+        (2, 0)
+    );
+    board.restore_late();
+    assert_eq!(board.in_flight(), 0, "the new path has carried nothing");
+    let feedback = board.acknowledge(at(300), &AckReport::pointer(4)).unwrap();
+    assert_eq!(
+        (feedback.delivered, feedback.rtt),
+        (1, None),
+        "3 came by the old one"
+    );
+    assert_eq!(board.lane(ids[1]).latest_delivered(), 0);
+}
+
+#[test]
+fn a_lane_waits_for_what_it_took_over_and_its_window_does_not() {
+    let (mut board, ids) = sent(1, &[0, 0, 1, 1]);
+    board.mark_all_late();
+    board.take_in_hand(ids[0]);
+    board.on_repeated(at(50), 3);
+    assert_eq!((board.head(), board.own_head()), (1, 1));
+    board.acknowledge(at(60), &AckReport::pointer(3)).unwrap();
+    assert_eq!(
+        (board.own_head_before(), board.head(), board.own_head()),
+        (Some(1), 3, 5)
+    );
+    board.take_in_hand(ids[1]);
+    assert_eq!(board.own_head(), 4, "what was lost there and has not left");
 }
 
 #[test]
