@@ -2,6 +2,7 @@
 //! links are never followed. So whoever changes the folder meanwhile leads nothing out of it.
 
 use super::claims::Claims;
+use super::filled::Filled;
 use super::manifest::{Entry, Manifest, Modified};
 use super::part;
 use rustix::fs::{self, Stat};
@@ -30,6 +31,7 @@ pub struct Folder {
     /// How long parts are kept for who resumes.
     pub keep: Duration,
     claims: Claims,
+    filled: Filled,
 }
 
 impl Folder {
@@ -55,6 +57,7 @@ impl Folder {
             dotfiles: false,
             keep: Duration::ZERO,
             claims: Claims::default(),
+            filled: Filled::default(),
         })
     }
 
@@ -74,6 +77,11 @@ impl Folder {
     /// The transfers into it.
     pub fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// Folders within it that are filled.
+    pub fn filled(&self) -> &Filled {
+        &self.filled
     }
 
     /// Its handle.

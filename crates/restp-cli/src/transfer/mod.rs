@@ -24,6 +24,7 @@
 //! | `folder`, `part` | the receiver's folder, and files on their way in it |
 //! | `inventory`, `told` | what the receiver has already: looked up there, and known here |
 //! | `claims` | who takes the place of a transfer that he began before |
+//! | `filled` | who of several that fill a folder gives it its permissions |
 //! | `source`, `reading`, `writer`, `copy` | what is read and written, on threads of their own that also hash |
 //! | `target` | what is received, as seen from the network |
 //! | `inlet` | exact numbers of bytes from a connection |
@@ -37,6 +38,7 @@ mod capability;
 mod claims;
 mod codec;
 mod copy;
+mod filled;
 mod findings;
 mod fitness;
 pub(crate) mod folder;

@@ -3,14 +3,17 @@
 use super::agreement::Agreement;
 use super::claims::Claim;
 use super::copy::{Copied, Copy, CopyError};
+use super::filled::{Dress, Place};
 use super::folder::{self, Folder, Inside};
 use super::inventory::Basis;
 use super::manifest::{Entry, Kind, Manifest};
 use super::part;
 use super::target::{Delivery, Piece, TargetError, is_closed};
 use rustix::fs::{self as system, AtFlags, Mode, Stat};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc as threads};
 use tokio::sync::mpsc;
 
@@ -20,10 +23,10 @@ pub struct Writer {
     inside: Inside,
     manifest: Arc<Manifest>,
     peer: Vec<u8>,
-    /// Which folders this transfer has made.
-    made: Vec<bool>,
-    /// Which it has opened to their owner.
-    opened: Vec<usize>,
+    /// Its place in each folder that it fills.
+    places: Vec<Option<Place>>,
+    /// Folders that it has opened to their owner.
+    opened: BTreeSet<usize>,
     arriving: mpsc::Receiver<Piece>,
     /// What there is of each file.
     bases: threads::Receiver<io::Result<Basis>>,
@@ -63,8 +66,8 @@ impl Writer {
         Writer {
             folder: folder.clone(),
             inside: Inside::of(folder),
-            made: vec![false; manifest.entries().len()],
-            opened: Vec::new(),
+            places: manifest.entries().iter().map(|_| None).collect(),
+            opened: BTreeSet::new(),
             manifest,
             peer,
             arriving,
@@ -133,34 +136,41 @@ impl Writer {
     /// Otherwise one that its owner has closed stays closed.
     fn make_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let around = self.inside.around(&self.manifest, number)?;
-        self.made[number] = match system::mkdirat(&around, &entry.name, Mode::RWXU) {
+        let is_new = match system::mkdirat(&around, &entry.name, Mode::RWXU) {
             Ok(()) => true,
             Err(rustix::io::Errno::EXIST) => false,
             Err(error) => return Err(self.failed(number, error.into())),
         };
         let handle = self.inside.at(&self.manifest, number)?;
-        if !self.made[number] {
-            let found = system::fstat(&handle).map_err(io::Error::from)?;
-            if !(self.folder.overwrite && has_arrived_read_only(&found, entry)) {
-                return Ok(());
-            }
-            self.opened.push(number);
+        let found = system::fstat(&handle).map_err(io::Error::from)?;
+        let opens = !is_new && self.folder.overwrite && has_arrived_read_only(&found, entry);
+        let goes_on = is_own(&found) && is_unfinished(found.st_mode);
+        let place = self.folder.filled().enter(&found, is_new || opens || goes_on);
+        if is_new || opens && place.is_maker() {
+            // A file system without permissions takes none, and has none to go on with.
+            let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
         }
-        // A file system without permissions takes none, and has none to go on with.
-        let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
+        if opens && place.is_maker() {
+            self.opened.insert(number);
+        }
+        self.places[number] = Some(place);
         Ok(())
     }
 
     /// Nothing comes any more: what was read-only is so again.
     fn close_folders(&mut self) {
-        let manifest = self.manifest.clone();
-        for number in std::mem::take(&mut self.opened).into_iter().rev() {
-            let mode = Mode::from_raw_mode(manifest.entries()[number].mode.into());
+        for number in (0..self.places.len()).rev() {
+            let Some(place) = self.places[number].take() else {
+                continue;
+            };
+            let mode = Mode::from_raw_mode(self.manifest.entries()[number].mode.into());
+            let dress = (self.opened.contains(&number))
+                .then(|| -> Dress { Box::new(move |handle| Ok(system::fchmod(handle, mode)?)) });
             // Why the transfer has failed says more.
             let _ = self
                 .inside
-                .at(&manifest, number)
-                .map(|handle| system::fchmod(handle, mode));
+                .at(&self.manifest, number)
+                .map(|handle| place.leave(handle.as_fd(), dress));
         }
     }
 
@@ -169,13 +179,21 @@ impl Writer {
     fn dress_folder(&mut self, number: usize, entry: &Entry) -> Result<(), TargetError> {
         let handle = self.inside.at(&self.manifest, number)?;
         let found = system::fstat(&handle).map_err(io::Error::from)?;
-        let is_own = is_own(&found);
-        if self.made[number] || is_own && is_unfinished(found.st_mode) {
-            folder::dress(&handle, entry, 0)?;
-        } else if is_own && self.folder.overwrite {
-            // Set-ID and sticky bits do not travel: it keeps those that it has.
-            folder::dress(&handle, entry, found.st_mode & 0o7000)?;
-        }
+        let Some(place) = self.places[number].take() else {
+            return Ok(());
+        };
+        let others = if place.is_maker() {
+            Some(0)
+        } else {
+            // Set-ID and sticky bits do not travel: it keeps those that it has. One that another transfer fills is that one's.
+            let is_ready = is_own(&found) && !is_unfinished(found.st_mode);
+            (is_ready && self.folder.overwrite).then_some(found.st_mode & 0o7000)
+        };
+        let dress = others.map(|others| -> Dress {
+            let entry = entry.clone();
+            Box::new(move |handle| folder::dress(handle, &entry, others))
+        });
+        place.leave(handle.as_fd(), dress)?;
         if self.folder.sync {
             system::fsync(&handle).map_err(io::Error::from)?;
         }

@@ -77,16 +77,18 @@ impl Sent<'_> {
         if !code.allows(fec.range) {
             return Err(format!("sends an encoded packet of {:#x}", fec.range));
         }
-        let last = self.segments.keys().next_back();
-        let never_left = |number| !self.segments.contains_key(&number) && Some(&number) < last;
+        for number in code.covered(first, fec.range) {
+            if !self.encoded.insert(number) && code != FecCode::Rlc {
+                return Err(format!("encodes number {} twice", sequence::truncate(number)));
+            }
+        }
+        let sent = self.segments.keys().next()..self.segments.keys().next_back();
+        let never_left = |number| !self.segments.contains_key(&number) && sent.contains(&Some(&number));
         if is_sealed && code.covered(first, fec.range).any(never_left) {
             return Ok(());
         }
         let mut sum = pdu.payload.to_vec();
         for (number, coefficient) in code.covered(first, fec.range).zip(code.coefficients(fec.range)) {
-            if !self.encoded.insert(number) && code != FecCode::Rlc {
-                return Err(format!("encodes number {} twice", sequence::truncate(number)));
-            }
             let payload = self.segments.get(&number).map_or(&[][..], |payload| payload); // none: the FIN
             let length = (payload.len() as u16).to_be_bytes();
             if sum.len() < LENGTH_BYTES + payload.len() {
