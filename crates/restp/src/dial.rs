@@ -11,10 +11,11 @@ use std::time::Duration;
 /// How often it is looked whether somebody has said that a host has another key.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Time for an answer to show that he lied: longer than any round trip on Earth takes.
-const GRACE: Duration = Duration::from_secs(10);
-
 impl Endpoint {
+    /// So long after somebody has said that a host has another key its answer is waited for, which would show that he lied: longer
+    /// than any round trip on Earth takes.
+    pub const GRACE: Duration = Duration::from_secs(10);
+
     /// The host at `remote` has `key`: connections opened from now on reach it or nobody, whatever the endpoint trusts.
     pub fn expect(&self, remote: SocketAddr, key: PublicKey) {
         if let Some(sealed) = self.shared.lock().machine.seal_mut() {
@@ -136,7 +137,7 @@ impl Endpoint {
             let is_told = |remote: &&SocketAddr| matches!(self.fault(**remote), Some(Fault::OtherKey { .. }));
             if let Some(remote) = remotes.iter().find(is_told) {
                 said(*remote);
-                tokio::time::sleep(GRACE).await;
+                tokio::time::sleep(Endpoint::GRACE).await;
                 if let Some(error) = self.refusal(remotes) {
                     return error;
                 }

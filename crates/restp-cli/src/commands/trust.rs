@@ -132,13 +132,10 @@ impl Trust {
     }
 }
 
-/// So long `Endpoint::other_key` waits for an answer that shows who has lied.
-const GRACE: Duration = Duration::from_secs(10);
-
 fn in_doubt(address: SocketAddr, user_timeout: Duration) -> String {
     format!(
         "somebody says that {address} has another key; waiting up to {} to see whether the receiver answers all the same",
-        span(GRACE.min(user_timeout))
+        span(user_timeout.min(Duration::from_nanos(Endpoint::GRACE.as_nanos() as u64)))
     )
 }
 

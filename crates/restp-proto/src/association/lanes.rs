@@ -41,12 +41,16 @@ impl Association {
         self.conclude_stream(now);
     }
 
-    /// Numbers have come by the path `ordinal`: acknowledgements return by it. Where what is lost is of use for a while only, they keep
-    /// to a faster one as long as numbers come by that as well: the sooner a loss is known, the sooner it is repaired.
+    /// Numbers have come by the path `ordinal`: acknowledgements return by it, in turn with others. By whichever came last several in
+    /// a row may take a slower path, while what a faster one carries is missed. Where what is lost is of use for a while only, they
+    /// keep to a faster one as long as numbers come by that as well: the sooner a loss is known, the sooner it is repaired.
     fn return_by(&mut self, now: Time, ordinal: usize) {
         let in_time = self.composition.reliability.is_partial();
         let paths = self.shared.paths();
         let Some(stream) = &mut self.stream else { return };
+        if !in_time && !stream.owed.contains(&ordinal) {
+            stream.owed.push(ordinal);
+        }
         let (latest, since) = stream.latest;
         let is_faster = latest < paths.len()
             && paths[latest].works()

@@ -32,8 +32,10 @@ pub(super) struct Stream {
     pub(super) founder: PathAddress,
     /// Lanes of paths that have ended.
     free: Vec<LaneId>,
-    /// The path that acknowledgements return by, and when numbers last came by it.
+    /// The path that numbers came by last, or a faster one under partial reliability, and when.
     pub(super) latest: (usize, Time),
+    /// Paths that numbers have come by since an acknowledgement left by them, those that have waited longest first.
+    pub(super) owed: Vec<usize>,
     /// The peer's window is shut, and nothing is outstanding.
     pub(super) shut: Option<ShutWindow>,
     /// The earliest deadline; none where something may have moved it.
@@ -147,6 +149,7 @@ impl Association {
             founder,
             free: Vec::new(),
             latest: (ordinal, now),
+            owed: Vec::new(),
             shut: None,
             deadline: None,
         }));
@@ -216,6 +219,9 @@ impl Association {
             && let Some(ordinal) = self.ack_path()
             && self.poll_lane(now, ordinal, LaneShare::Nothing, true, out)
         {
+            if let Some(stream) = &mut self.stream {
+                stream.owed.retain(|owed| *owed != ordinal);
+            }
             return true;
         }
         if let Some(ordinal) = self.ask_window(now)
@@ -294,10 +300,11 @@ impl Association {
         lanes.collect()
     }
 
-    /// Acknowledgements return by the path that numbers came by last, while that works (CMT §3), or else by the best one; see
+    /// Acknowledgements return by the paths that numbers come by, in turn, while those work, or else by the best one; see
     /// `return_by`.
     pub(super) fn ack_path(&self) -> Option<usize> {
-        let (latest, _) = self.stream.as_ref()?.latest;
+        let stream = self.stream.as_ref()?;
+        let (latest, _) = stream.latest;
         let paths = self.shared.paths();
         let may = |member: &Member| {
             let connection = &member.connection;
@@ -305,7 +312,8 @@ impl Association {
         };
         let works =
             |ordinal: usize| may(&paths[ordinal]) && (paths[ordinal].works() || self.shared.is_over());
-        let latest = (latest < paths.len() && works(latest)).then_some(latest);
+        let owed = stream.owed.iter().copied().chain([latest]);
+        let latest = { owed }.find(|ordinal| *ordinal < paths.len() && works(*ordinal));
         let best = || paths.best().filter(|best| may(&paths[*best]));
         latest.or_else(best).or_else(|| paths.iter().position(may))
     }

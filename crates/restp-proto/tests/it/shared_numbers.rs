@@ -267,6 +267,48 @@ fn a_path_answers_for_its_own_losses() {
     assert_eq!(stats.timeouts, 0);
 }
 
+/// By whichever path a number came last, several in a row took the slower one, and what the faster one had brought was missed.
+#[test]
+fn acknowledgements_take_turns_where_numbers_come_by_several_paths() {
+    let (mut pair, flow, _) = shared();
+    let accepted = both_up(&mut pair);
+    let before = pair.log.len();
+    stream(&mut pair, (flow, accepted), secs(2));
+    let log = &pair.log[before..];
+    let came: Vec<_> = (log.iter())
+        .filter(|seen| seen.from == 0 && seen.is_data())
+        .map(|seen| match seen.path.local == client(1) {
+            true => (1, seen.at + MS * 10),
+            false => (2, seen.at + MS * 20),
+        })
+        .collect();
+    let answers: Vec<_> = (log.iter())
+        .filter(|seen| seen.from == 1 && !seen.is_data())
+        .map(|seen| (if seen.path.remote == client(1) { 1 } else { 2 }, seen.at))
+        .collect();
+    let mut since = [Time::ZERO; 2];
+    for three in answers.windows(3) {
+        let [(path, first), (second, at), (third, _)] = *three else {
+            unreachable!()
+        };
+        since[path - 1] = first;
+        if (second, third) == (path, path) {
+            let waits = |(by, came): &(usize, Time)| *by != path && since[2 - path] < *came && *came < at;
+            assert_eq!(
+                came.iter().find(|came| waits(came)),
+                None,
+                "three by path {path} from {first:?}"
+            );
+        }
+    }
+    for n in [1, 2] {
+        assert!(
+            answers.iter().filter(|(by, _)| *by == n).count() > 100,
+            "path {n}"
+        );
+    }
+}
+
 #[test]
 fn acknowledgements_return_by_the_other_path_where_one_is_dead() {
     let (mut pair, flow, dead) = shared();
