@@ -236,9 +236,12 @@ fn the_path_that_is_left_is_filled_although_its_acknowledgements_take_a_longer_w
         ("flow.bulk.transport", "restp:default"),
         ("flow.bulk.set", "{ numbering = \"shared\" }"),
     ];
-    let run = runs(&with(TWO, &settings)).swap_remove(0);
+    // Which losses come differs by seed, and with them how long the windows take.
+    let each = runs(&with(TWO, &[&settings[..], &[("runs", "9")]].concat())).into_iter();
+    let mut goodputs: Vec<f64> = each.map(|run| run.flows[0].goodput_bps.expect("bulk")).collect();
+    goodputs.sort_by(f64::total_cmp);
     // 3 s of both and 17 s of one, of which a tenth is headers and losses.
     let both = (3.0 * 2.0 + 17.0) * 5e6 / 20.0;
-    let goodput = run.flows[0].goodput_bps.expect("bulk");
-    assert!(goodput > 0.75 * both, "{goodput} of {both}");
+    assert_eq!(goodputs.len(), 9);
+    assert!(goodputs[4] > 0.75 * both, "{goodputs:?} of {both}");
 }
