@@ -62,11 +62,9 @@ impl Ledger {
     }
 
     /// Has one of the two ends said `pdu`? Then it is no lie.
-    pub fn is_true(&self, pdu: &[u8]) -> bool {
-        let sayings = self.said.get(pdu).into_iter().flatten();
-        sayings
-            .into_iter()
-            .any(|saying| matches!(saying.party, Party::Side(_)))
+    pub fn was_said(&self, pdu: &[u8]) -> bool {
+        let mut sayings = self.said.get(pdu).into_iter().flatten();
+        sayings.any(|saying| matches!(saying.party, Party::Side(_)))
     }
 
     /// Who said `pdu`, which comes by `path`, if possible the side `from`: of several that are alike the first that has not been

@@ -41,8 +41,8 @@ impl Association {
         self.conclude_stream(now);
     }
 
-    /// Numbers have come by the path `ordinal`: acknowledgements return by it, in turn with others. By whichever came last several in
-    /// a row may take a slower path, while what a faster one carries is missed. Where what is lost is of use for a while only, they
+    /// Numbers have come by the path `ordinal`: acknowledgements return by it, in turn with others. If they took the path of the last
+    /// number, several in a row could take a slow one, and what a faster one carries would be taken for missing. Where what is lost is of use for a while only, they
     /// keep to a faster one as long as numbers come by that as well: the sooner a loss is known, the sooner it is repaired.
     fn return_by(&mut self, now: Time, ordinal: usize) {
         let in_time = self.composition.reliability.is_partial();

@@ -312,10 +312,10 @@ impl Association {
         };
         let works =
             |ordinal: usize| may(&paths[ordinal]) && (paths[ordinal].works() || self.shared.is_over());
-        let owed = stream.owed.iter().copied().chain([latest]);
-        let latest = { owed }.find(|ordinal| *ordinal < paths.len() && works(*ordinal));
+        let mut in_turn = stream.owed.iter().copied().chain([latest]);
+        let next = in_turn.find(|ordinal| *ordinal < paths.len() && works(*ordinal));
         let best = || paths.best().filter(|best| may(&paths[*best]));
-        latest.or_else(best).or_else(|| paths.iter().position(may))
+        next.or_else(best).or_else(|| paths.iter().position(may))
     }
 
     fn poll_lane(

@@ -107,7 +107,7 @@ impl Adversary<'_> {
         let said = ledger.of_client().last().cloned();
         let pdu = said
             .and_then(|pdu| super::liar::altered(&pdu, &mut self.draw))
-            .filter(|lie| !ledger.is_true(lie))
+            .filter(|lie| !ledger.was_said(lie))
             .unwrap_or_default();
         if !pdu.is_empty() {
             ledger.say(Party::Liar, Bytes::from(pdu.clone()), None);

@@ -44,7 +44,7 @@ impl Liar {
 
     /// Says something.
     pub fn lie(&mut self, now: Time, draw: &mut Stream, ledger: &mut Ledger) {
-        let Some(lie) = lie(draw, ledger.of_client()).filter(|lie| !ledger.is_true(lie)) else {
+        let Some(lie) = lie(draw, ledger.of_client()).filter(|lie| !ledger.was_said(lie)) else {
             return;
         };
         let pdu = Bytes::from(lie);
