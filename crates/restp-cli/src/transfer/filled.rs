@@ -1,7 +1,7 @@
 //! Folders that are filled, by several transfers perhaps. One gives a folder its permissions in the end: who has made it, or goes on with
-//! it. They may keep the others out, so it gets them when the last has gone.
+//! it, and somebody else only when the maker does not end. They may keep the others out, so it gets them when the last has gone.
 
-use rustix::fs::Stat;
+use rustix::fs::{Stat, fstat};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -30,6 +30,8 @@ struct Filling {
     has_maker: bool,
     /// What its maker has left for it, who has gone before the others.
     dress: Option<Dress>,
+    /// What another has left for it, in case that its maker does not end.
+    spare: Option<Dress>,
 }
 
 /// One transfer in one folder, until it has left.
@@ -40,19 +42,25 @@ pub struct Place {
 }
 
 impl Filled {
-    /// A transfer begins to fill the folder `found`; `makes` says that it has made it, or goes on with it.
-    pub fn enter(&self, found: &Stat, makes: bool) -> Place {
-        let node = (found.st_dev, found.st_ino);
+    /// A transfer begins to fill the folder behind `handle`; `makes` says of what is found there that it has made it, or goes on with it.
+    ///
+    /// # Errors
+    /// When the folder cannot be looked at.
+    pub fn enter(&self, handle: BorrowedFd<'_>, makes: impl FnOnce(&Stat) -> bool) -> io::Result<Place> {
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody dresses it in between.
+        let found = fstat(handle)?;
+        let makes = makes(&found);
+        let node = (found.st_dev, found.st_ino);
         let filling = folders.entry(node).or_default();
         filling.transfers += 1;
         let is_maker = makes && !filling.has_maker;
         filling.has_maker |= is_maker;
-        Place {
+        Ok(Place {
             filled: self.clone(),
             node,
             is_maker,
-        }
+        })
     }
 
     /// Does any transfer fill one?
@@ -68,23 +76,38 @@ impl Place {
         self.is_maker
     }
 
-    /// It is done with the folder behind `handle`, which gets `dress` now, or when the last has gone.
+    /// It is done with the folder behind `handle`. What it has for it, the folder gets now, or when the last has gone; what another than
+    /// its maker has, only if no maker has left anything.
     ///
     /// # Errors
-    /// When the folder does not take what it gets now.
+    /// When the folder does not take what this one has for it. What another has left is the other's, and has ended well for him.
     pub fn leave(self, handle: BorrowedFd<'_>, dress: Option<Dress>) -> io::Result<()> {
         let folders = self.filled.0.clone();
         let mut folders = folders.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(filling) = folders.get_mut(&self.node) else {
             return Ok(());
         };
-        filling.dress = dress.or(filling.dress.take());
-        let last = filling.transfers == 1;
-        let now = filling.dress.take_if(|_| last);
+        let brings = dress.is_some();
+        let kept = match self.is_maker {
+            true => &mut filling.dress,
+            false => &mut filling.spare,
+        };
+        *kept = dress.or(kept.take());
+        if filling.transfers > 1 {
+            return Ok(());
+        }
+        let is_its_own = brings && (self.is_maker || filling.dress.is_none());
+        let dress = filling.dress.take().or(filling.spare.take());
         // Nobody comes in between.
-        let dressed = now.map_or(Ok(()), |dress| dress(handle));
+        let dressed = dress.map_or(Ok(()), |dress| dress(handle));
         drop(folders);
-        dressed
+        match dressed {
+            Err(error) if !is_its_own => {
+                tracing::warn!(%error, "a folder does not take its permissions");
+                Ok(())
+            }
+            dressed => dressed,
+        }
     }
 }
 
@@ -104,32 +127,84 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{Mode, fchmod, fstat};
+    use rustix::fs::{Mode, fchmod};
+    use std::fs::File;
     use std::os::fd::AsFd;
+
+    struct Tried {
+        filled: Filled,
+        handle: File,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Tried {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            Tried {
+                filled: Filled::default(),
+                handle: File::open(folder.path()).expect("opened"),
+                _folder: folder,
+            }
+        }
+
+        fn mode(&self) -> u32 {
+            fstat(&self.handle).expect("known").st_mode & 0o777
+        }
+
+        fn enter(&self) -> Place {
+            self.filled.enter(self.handle.as_fd(), |_| true).expect("entered")
+        }
+
+        fn leave(&self, place: Place, mode: Option<u32>) -> io::Result<()> {
+            let dress = mode.map(|mode| -> Dress {
+                Box::new(move |handle| Ok(fchmod(handle, Mode::from_raw_mode(mode))?))
+            });
+            place.leave(self.handle.as_fd(), dress)
+        }
+    }
 
     #[test]
     fn a_folder_is_dressed_by_its_maker_when_the_last_has_gone() {
-        let filled = Filled::default();
-        let folder = tempfile::tempdir().expect("a folder");
-        let handle = std::fs::File::open(folder.path()).expect("opened");
-        let found = || fstat(&handle).expect("known");
-        let mode = || found().st_mode & 0o777;
-        let dress = |mode| -> Option<Dress> {
-            Some(Box::new(move |handle| {
-                Ok(fchmod(handle, Mode::from_raw_mode(mode))?)
-            }))
-        };
-        let maker = filled.enter(&found(), true);
-        let guest = filled.enter(&found(), true);
+        let tried = Tried::new();
+        let (maker, guest) = (tried.enter(), tried.enter());
         assert!(maker.is_maker() && !guest.is_maker());
-        let before = mode();
-        maker.leave(handle.as_fd(), dress(0o500)).expect("left");
-        assert_eq!(mode(), before, "somebody writes to it still");
-        let second = filled.enter(&found(), true);
+        let before = tried.mode();
+        tried.leave(maker, Some(0o500)).expect("left");
+        assert_eq!(tried.mode(), before, "somebody writes to it still");
+        let second = tried.enter();
         assert!(second.is_maker(), "the first has gone");
         drop(second);
-        guest.leave(handle.as_fd(), None).expect("left");
-        assert_eq!(mode(), 0o500);
-        assert!(filled.is_idle());
+        tried.leave(guest, Some(0o550)).expect("left");
+        assert_eq!(tried.mode(), 0o500, "its maker's");
+        assert!(tried.filled.is_idle());
+    }
+
+    #[test]
+    fn a_folder_whose_maker_is_cut_off_is_dressed_by_who_ends() {
+        for maker_is_first in [true, false] {
+            let tried = Tried::new();
+            let (maker, guest) = (tried.enter(), tried.enter());
+            let before = tried.mode();
+            let mut both = [(maker, None), (guest, Some(0o550))];
+            if !maker_is_first {
+                both.reverse();
+            }
+            let [first, last] = both;
+            tried.leave(first.0, first.1).expect("left");
+            assert_eq!(tried.mode(), before, "somebody writes to it still");
+            tried.leave(last.0, last.1).expect("left");
+            assert_eq!(tried.mode(), 0o550);
+        }
+    }
+
+    #[test]
+    fn what_another_has_left_fails_nobody_else() {
+        let tried = Tried::new();
+        let fails = || Some::<Dress>(Box::new(|_| Err(io::ErrorKind::PermissionDenied.into())));
+        let (maker, guest) = (tried.enter(), tried.enter());
+        maker.leave(tried.handle.as_fd(), fails()).expect("not yet");
+        tried.leave(guest, None).expect("the maker's");
+        let maker = tried.enter();
+        assert!(maker.leave(tried.handle.as_fd(), fails()).is_err(), "its own");
     }
 }

@@ -142,10 +142,12 @@ impl Writer {
             Err(error) => return Err(self.failed(number, error.into())),
         };
         let handle = self.inside.at(&self.manifest, number)?;
-        let found = system::fstat(&handle).map_err(io::Error::from)?;
-        let opens = !is_new && self.folder.overwrite && has_arrived_read_only(&found, entry);
-        let goes_on = is_own(&found) && is_unfinished(found.st_mode);
-        let place = self.folder.filled().enter(&found, is_new || opens || goes_on);
+        let mut opens = false;
+        let makes = |found: &Stat| {
+            opens = !is_new && self.folder.overwrite && has_arrived_read_only(found, entry);
+            is_new || opens || is_own(found) && is_unfinished(found.st_mode)
+        };
+        let place = self.folder.filled().enter(handle.as_fd(), makes)?;
         if is_new || opens && place.is_maker() {
             // A file system without permissions takes none, and has none to go on with.
             let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
@@ -182,19 +184,24 @@ impl Writer {
         let Some(place) = self.places[number].take() else {
             return Ok(());
         };
-        let others = if place.is_maker() {
-            Some(0)
-        } else {
-            // Set-ID and sticky bits do not travel: it keeps those that it has. One that another transfer fills is that one's.
-            let is_ready = is_own(&found) && !is_unfinished(found.st_mode);
-            (is_ready && self.folder.overwrite).then_some(found.st_mode & 0o7000)
+        let others = match place.is_maker() || is_own(&found) && is_unfinished(found.st_mode) {
+            true => Some(0),
+            // Set-ID and sticky bits do not travel: it keeps those that it has.
+            false => (is_own(&found) && self.folder.overwrite).then_some(found.st_mode & 0o7000),
         };
+        let sync = self.folder.sync;
         let dress = others.map(|others| -> Dress {
             let entry = entry.clone();
-            Box::new(move |handle| folder::dress(handle, &entry, others))
+            Box::new(move |handle| {
+                folder::dress(handle, &entry, others)?;
+                match sync {
+                    true => Ok(system::fsync(handle)?),
+                    false => Ok(()),
+                }
+            })
         });
         place.leave(handle.as_fd(), dress)?;
-        if self.folder.sync {
+        if sync {
             system::fsync(&handle).map_err(io::Error::from)?;
         }
         Ok(())
