@@ -147,8 +147,12 @@ impl Association {
         self.any(Connection::takes_early_data)
     }
     pub(crate) fn wants_turn(&self) -> bool {
+        self.owes_ack() || self.any(Connection::wants_turn)
+    }
+    /// Is an acknowledgement of the shared numbers owed?
+    fn owes_ack(&self) -> bool {
         let owes = |stream: &Stream| stream.seen().receiver.ack_timer().is_owed();
-        self.stream.as_deref().is_some_and(owes) || self.any(Connection::wants_turn)
+        self.stream.as_deref().is_some_and(owes)
     }
     pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
         let dialled = self.lines.iter().any(|line| line.address.local == local);

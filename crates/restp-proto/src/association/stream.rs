@@ -219,9 +219,6 @@ impl Association {
             && let Some(ordinal) = self.ack_path()
             && self.poll_lane(now, ordinal, LaneShare::Nothing, true, out)
         {
-            if let Some(stream) = &mut self.stream {
-                stream.owed.retain(|owed| *owed != ordinal);
-            }
             return true;
         }
         if let Some(ordinal) = self.ask_window(now)
@@ -310,12 +307,12 @@ impl Association {
             let connection = &member.connection;
             !member.vacant && connection.lane().is_some() && connection.says_what_arrived()
         };
-        let works =
-            |ordinal: usize| may(&paths[ordinal]) && (paths[ordinal].works() || self.shared.is_over());
-        let mut in_turn = stream.owed.iter().copied().chain([latest]);
-        let next = in_turn.find(|ordinal| *ordinal < paths.len() && works(*ordinal));
+        let in_turn = stream.owed.iter().copied().chain([latest]);
+        let mut in_turn = in_turn.filter(|ordinal| *ordinal < paths.len() && may(&paths[*ordinal]));
+        let any = in_turn.clone().next();
+        let next = in_turn.find(|ordinal| paths[*ordinal].works());
         let best = || paths.best().filter(|best| may(&paths[*best]));
-        next.or_else(best).or_else(|| paths.iter().position(may))
+        next.or_else(best).or(any).or_else(|| paths.iter().position(may))
     }
 
     fn poll_lane(
@@ -331,12 +328,19 @@ impl Association {
         if member.vacant || member.connection.is_closed() {
             return false;
         }
+        let owes = self.owes_ack();
         let sent = self.with(ordinal, |connection| {
             if !connection.is_opening() {
                 connection.set_turn(Turn { share, acknowledges }, up);
             }
             connection.poll_transmit(now, out)
         });
+        let has_told = owes && !self.owes_ack();
+        if (has_told || sent && acknowledges)
+            && let Some(stream) = &mut self.stream
+        {
+            stream.owed.retain(|owed| *owed != ordinal); // it has had its turn, with data or without
+        }
         if sent {
             self.collect(now, ordinal);
         }

@@ -398,6 +398,9 @@ impl Congestion for Bbr1 {
     fn pacing(&self) -> Option<Rate> {
         self.pacing
     }
+    fn delivers(&self) -> Option<Rate> {
+        Some(self.bandwidth()).filter(|rate| rate.as_bps() > 0)
+    }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {
             window_bytes: self.window,

@@ -147,6 +147,12 @@ macro_rules! algorithms {
                     Controller::Custom(inner) => inner.pacing(),
                 }
             }
+            fn delivers(&self) -> Option<Rate> {
+                match self {
+                    $(Controller::$variant(inner) => inner.delivers(),)+
+                    Controller::Custom(inner) => inner.delivers(),
+                }
+            }
             fn answers(&self) -> u64 {
                 match self {
                     $(Controller::$variant(inner) => inner.answers(),)+

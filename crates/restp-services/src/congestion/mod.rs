@@ -144,6 +144,11 @@ pub trait Congestion: fmt::Debug {
     fn window_bytes(&self) -> u64;
     /// The rate to spread segments at, or `None` to send them as the window opens.
     fn pacing(&self) -> Option<Rate>;
+    /// How fast the path delivers, for who chooses among paths, where the algorithm measures it: its window holds more then than the
+    /// path carries in a round trip.
+    fn delivers(&self) -> Option<Rate> {
+        None
+    }
     /// Acknowledgements per flight that it wants at least, where they may thin out (RFC 5690).
     fn answers(&self) -> u64 {
         0

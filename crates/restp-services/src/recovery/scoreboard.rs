@@ -257,13 +257,14 @@ impl Scoreboard {
     pub fn on_repeated(&mut self, now: Time, number: u64) -> Option<u64> {
         let before = *self.entry(number).filter(|entry| entry.fate == Fate::Lost)?;
         let is_lost = !self.is_late(number);
+        let is_blamed = is_lost && self.lane(before.lane).has_carried(&before);
         let is_own = before.lane == self.in_hand && before.kind != Kind::TakenOver;
         self.transmissions += 1;
         let entry = Entry {
             sent_at: now,
             order: self.transmissions,
             lane: self.in_hand,
-            blamed: if is_lost { before.lane } else { LaneId::NONE },
+            blamed: if is_blamed { before.lane } else { LaneId::NONE },
             kind: if is_own { Kind::Again } else { Kind::TakenOver },
             fate: Fate::InFlight,
             ..before

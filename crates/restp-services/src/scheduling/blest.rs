@@ -56,7 +56,7 @@ impl Blest {
         self.review(slow, queue);
         let segment = queue.segment_bytes.max(1) as f64;
         let round_trips = slow.smoothed_rtt.as_nanos() as f64 / fast.smoothed_rtt.as_nanos().max(1) as f64;
-        let window = fast.window_bytes as f64 / segment;
+        let window = fast.carries_bytes as f64 / segment;
         let sent = (window + (round_trips - 1.0) / 2.0) * round_trips;
         let on_slow = slow.in_flight_bytes as f64 / segment + 1.0;
         let total = (queue.outstanding_segments + queue.window_segments) as f64;

@@ -32,7 +32,7 @@ impl Schedule for Ecf {
 impl Ecf {
     fn is_worth_waiting(&mut self, fast: &Candidate, slow: &Candidate, queue: &Queue) -> bool {
         let seconds = |time: restp_base::time::Duration| time.as_secs_f64();
-        let rounds = |path: &Candidate| queue.queued_bytes as f64 / path.window_bytes.max(1) as f64;
+        let rounds = |path: &Candidate| queue.queued_bytes as f64 / path.carries_bytes.max(1) as f64;
         let margin = seconds(fast.rtt_variation.max(slow.rtt_variation));
         let through_fast = (1.0 + rounds(fast)) * seconds(fast.smoothed_rtt);
         let hysteresis = if self.waiting { 1.0 + BETA } else { 1.0 };

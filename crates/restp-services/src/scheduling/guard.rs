@@ -118,7 +118,7 @@ impl Guard {
         }
         let bytes = queue.acknowledged_bytes.saturating_sub(epoch.acknowledged_bytes);
         let rate = Rate::of(bytes, queue.now.since(epoch.from));
-        let carries = |path: &&Candidate| Rate::of(path.window_bytes, path.smoothed_rtt);
+        let carries = |path: &&Candidate| Rate::of(path.carries_bytes, path.smoothed_rtt);
         let best = paths.iter().max_by_key(carries).map(|path| path.path);
         let Some(kept) = self.trial.take() else {
             if self.left > 0 {

@@ -22,7 +22,7 @@ impl Schedule for InOrder {
             if path.has_room {
                 return Placement::from_slice(&[path.path]);
             }
-            ahead_bytes += path.window_bytes;
+            ahead_bytes += path.carries_bytes;
         }
         Placement::new()
     }

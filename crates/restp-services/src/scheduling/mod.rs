@@ -47,8 +47,8 @@ pub struct Candidate {
     pub min_rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_variation: Duration,
-    /// Congestion window in bytes.
-    pub window_bytes: u64,
+    /// Bytes that it carries in a round trip: its congestion window, or what its controller knows that it delivers, where that is less.
+    pub carries_bytes: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
     /// Share by configuration, for weighted schedulers; 1 where nothing was configured.
@@ -136,7 +136,7 @@ pub(crate) fn candidate(path: usize, smoothed_rtt: u64, has_room: bool) -> Candi
         smoothed_rtt: rtt,
         min_rtt: rtt,
         rtt_variation: Duration::ZERO,
-        window_bytes: 14_000,
+        carries_bytes: 14_000,
         in_flight_bytes: 0,
         weight: 1,
     }
@@ -186,7 +186,7 @@ mod tests {
             for _ in 0..2000 {
                 let paths: Vec<_> = (0..chance.below(5) as usize)
                     .map(|path| Candidate {
-                        window_bytes: chance.below(1 << 20),
+                        carries_bytes: chance.below(1 << 20),
                         in_flight_bytes: chance.below(1 << 20),
                         weight: chance.below(4) as u32,
                         ..candidate(path, chance.below(300), chance.chance(0.5))

@@ -1,6 +1,7 @@
 //! Where a scheduler above places segments on this sender's path (ResTP §3.3): what it may ask and tell.
 
 use super::Sender;
+use crate::congestion::Congestion;
 use crate::path_management::Unanswered;
 use crate::scheduling::{Candidate, Fate};
 use bytes::Bytes;
@@ -69,13 +70,19 @@ impl Sender {
     pub fn candidate(&self, path: usize, weight: u32, has_room: bool, unknown: Duration) -> Candidate {
         let rtt = &self.lane.rtt;
         let smoothed_rtt = rtt.smoothed().unwrap_or(unknown);
+        let window = self.window_bytes();
+        let delivered = self
+            .lane
+            .controller
+            .delivers()
+            .map(|rate| rate.bytes_in(smoothed_rtt));
         Candidate {
             path,
             has_room,
             smoothed_rtt,
             min_rtt: rtt.minimum().unwrap_or(smoothed_rtt),
             rtt_variation: rtt.variation().unwrap_or_default(),
-            window_bytes: self.window_bytes(),
+            carries_bytes: delivered.map_or(window, |delivered| delivered.min(window)),
             in_flight_bytes: self.board.in_flight_bytes(),
             weight,
         }

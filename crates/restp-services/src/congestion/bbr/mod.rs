@@ -480,6 +480,9 @@ impl Congestion for Bbr {
     fn pacing(&self) -> Option<Rate> {
         self.pacing
     }
+    fn delivers(&self) -> Option<Rate> {
+        Some(self.usable_bandwidth()).filter(|rate| rate.as_bps() > 0)
+    }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {
             window_bytes: self.window,

@@ -209,8 +209,8 @@ impl Scoreboard {
         if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_late) {
             retransmitted.remove(&(number..number + 1));
         }
-        if is_late && let Some(observed) = &mut self.observed {
-            observed.on_late(entry.lane, number);
+        if let (Some(lane), Some(observed)) = (blamed, &mut self.observed) {
+            observed.on_late(lane, number);
         }
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);

@@ -200,6 +200,7 @@ impl Lane {
     pub(super) fn deliver(&mut self, number: u64, entry: Entry, age: Duration) -> Option<LaneId> {
         let early = entry.repeated() && self.min_rtt.is_some_and(|least| age < least);
         let blamed = match entry.fate {
+            Fate::Lost if !self.has_carried(&entry) => None,
             Fate::Lost => Some(entry.lane),
             Fate::InFlight if early && entry.blamed != LaneId::NONE => Some(entry.blamed),
             _ => None,
@@ -292,10 +293,20 @@ impl Scoreboard {
         Some(id)
     }
 
-    /// The path of the lane `id` has ended, and the lane is that of a new one.
+    /// The path of the lane `id` has ended, and the lane is that of a new one. What left by the old one is of no window of the new one,
+    /// and tells nothing of it.
     pub fn renew_lane(&mut self, id: LaneId) {
         let last = self.transmissions;
         self.lane_mut(id).renew(last);
+        for (number, entry) in (self.first..).zip(&mut self.entries) {
+            if entry.blamed == id {
+                entry.blamed = LaneId::NONE;
+            }
+            if entry.lane == id {
+                entry.kind = Kind::TakenOver;
+                self.lanes[id.index()].on_repeated(number, *entry);
+            }
+        }
     }
 
     /// From now on segments leave by the lane `id`, and all that is asked of a lane is asked of this one.

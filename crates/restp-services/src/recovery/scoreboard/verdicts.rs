@@ -74,12 +74,17 @@ impl Scoreboard {
     pub fn restore_late(&mut self) {
         let late: Vec<u64> = self.late.iter().cloned().flatten().collect();
         for number in late {
-            let here = |entry: &&Entry| entry.lane == self.in_hand;
-            let entry = self.entry(number).filter(here);
-            if entry.is_some_and(|entry| self.lane(entry.lane).has_carried(entry)) {
+            if self.carried_in_hand(number).is_some() {
                 self.set_fate(number, Fate::InFlight);
             }
         }
+    }
+
+    /// `number`, if it left last by the path of the lane in hand.
+    fn carried_in_hand(&self, number: u64) -> Option<Entry> {
+        let lane = self.lane(self.in_hand);
+        let here = |entry: &&Entry| entry.lane == self.in_hand && lane.has_carried(entry);
+        self.entry(number).filter(here).copied()
     }
 
     /// `number` waits to leave again because it is late.
@@ -126,8 +131,7 @@ impl Scoreboard {
         let lost: Vec<_> = self.lost.iter().cloned().flatten().collect();
         let mut retransmissions = Vec::new();
         for number in lost {
-            let here = |entry: &&Entry| entry.lane == self.in_hand;
-            if let Some(entry) = self.entry(number).filter(here).copied() {
+            if let Some(entry) = self.carried_in_hand(number) {
                 self.set_fate(number, Fate::InFlight);
                 if entry.repeated() {
                     retransmissions.push((entry.order, number));

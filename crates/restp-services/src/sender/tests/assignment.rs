@@ -114,11 +114,16 @@ fn a_candidate_shows_what_was_measured() {
         smoothed_rtt: ms(110),
         min_rtt: ms(100),
         rtt_variation: Duration::from_micros(57_500),
-        window_bytes: 5000,
+        carries_bytes: 5000,
         in_flight_bytes: 1000,
         weight: 2,
     };
     assert_eq!(story.sender.candidate(3, 2, true, ms(7)), expected);
+    story.script.lock().unwrap().delivers = Some(Rate::from_bps(160_000));
+    let slower = story.sender.candidate(3, 2, true, ms(7));
+    assert_eq!(slower.carries_bytes, 2200, "20 kB/s in 110 ms");
+    story.script.lock().unwrap().delivers = Some(Rate::from_bps(16_000_000));
+    assert_eq!(story.sender.candidate(3, 2, true, ms(7)).carries_bytes, 5000);
     let unknown = Setup::segments().opening().sender.candidate(0, 1, false, ms(7));
     assert_eq!((unknown.smoothed_rtt, unknown.min_rtt), (ms(7), ms(7)));
     assert_eq!((unknown.rtt_variation, unknown.has_room), (Duration::ZERO, false));

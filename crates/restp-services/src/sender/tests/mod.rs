@@ -54,6 +54,7 @@ struct Heard {
 struct Script {
     window: u64,
     rate: Option<Rate>,
+    delivers: Option<Rate>,
     heard: Vec<Heard>,
 }
 
@@ -75,6 +76,9 @@ impl Congestion for Scripted {
     }
     fn pacing(&self) -> Option<Rate> {
         self.0.lock().unwrap().rate
+    }
+    fn delivers(&self) -> Option<Rate> {
+        self.0.lock().unwrap().delivers
     }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {

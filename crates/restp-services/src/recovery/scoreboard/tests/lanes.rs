@@ -202,7 +202,11 @@ fn a_path_that_takes_the_place_of_another_begins_with_nothing() {
         (2, 0)
     );
     board.restore_late();
+    assert_eq!(board.restore_lost(), []);
     assert_eq!(board.in_flight(), 0, "the new path has carried nothing");
+    assert_eq!(board.own_head(), 5, "nor is it of its window");
+    board.on_repeated(at(120), 4);
+    assert_eq!((board.head(), board.own_head()), (3, 5), "it takes that over");
     let feedback = board.acknowledge(at(300), &AckReport::pointer(4)).unwrap();
     assert_eq!(
         (feedback.delivered, feedback.rtt),
@@ -210,6 +214,44 @@ fn a_path_that_takes_the_place_of_another_begins_with_nothing() {
         "3 came by the old one"
     );
     assert_eq!(board.lane(ids[1]).latest_delivered(), 0);
+}
+
+#[test]
+fn what_an_earlier_path_lost_is_not_late_by_the_one_in_its_place() {
+    for leaves in [false, true] {
+        let (mut board, ids) = sent(1, &[0, 0, 1, 1]);
+        board.take_observed().for_each(drop);
+        board.acknowledge(at(20), &AckReport::pointer(2)).unwrap();
+        board.take_in_hand(ids[1]);
+        assert_eq!(board.mark_all_lost(), 2);
+        board.renew_lane(ids[1]);
+        if leaves {
+            board.take_in_hand(ids[0]);
+            board.on_repeated(at(30), 3);
+        }
+        let feedback = board.acknowledge(at(31), &AckReport::pointer(4)).unwrap();
+        let late = ids.map(|id| board.lane(id).news().late);
+        assert_eq!((feedback.late, late), (0, [0, 0]), "it left again: {leaves}");
+        assert!(board.take_observed().all(|(_, _, is_late)| !is_late));
+    }
+}
+
+#[test]
+fn who_observes_hears_what_was_late_of_the_lane_that_lost_it() {
+    let (mut board, ids) = sent(1, &[0, 0, 1, 1]);
+    board.take_observed().for_each(drop);
+    board.acknowledge(at(20), &AckReport::pointer(2)).unwrap();
+    board.take_in_hand(ids[1]);
+    assert_eq!(board.mark_all_lost(), 2);
+    board.take_in_hand(ids[0]);
+    board.on_repeated(at(30), 3);
+    board.acknowledge(at(31), &AckReport::pointer(4)).unwrap();
+    let late: Vec<_> = board
+        .take_observed()
+        .filter(|(_, _, is_late)| *is_late)
+        .map(|(lane, what, _)| (lane, what.number))
+        .collect();
+    assert_eq!(late, [(ids[1], 3)]);
 }
 
 #[test]
