@@ -280,9 +280,11 @@ impl Association {
         if !self.give_lane(now, &mut path) {
             return None;
         }
-        self.shared
-            .paths_mut()
-            .put(ordinal, Member::new(path, backup, None));
+        let member = Member {
+            told_line: usize::from(address_id).checked_sub(1),
+            ..Member::new(path, backup, None)
+        };
+        self.shared.paths_mut().put(ordinal, member);
         Some(ordinal)
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Member {
     pub(super) backup: bool,
     /// Index of the line it was dialled on; none for the peer's.
     pub(super) line: Option<usize>,
+    /// Which of the peer's lines it was dialled on, from 0, as its set-up said; none for the path that began the association.
+    pub(super) told_line: Option<usize>,
     /// It has ended and the endpoint has forgotten its ports.
     pub(super) vacant: bool,
     /// Answers counted at the last look.
@@ -49,6 +51,7 @@ impl Member {
             health: PathHealth::default(),
             backup,
             line,
+            told_line: None,
             vacant: false,
             answers: 0,
             suspicions: 0,

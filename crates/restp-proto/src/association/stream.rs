@@ -10,6 +10,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::{Framing, Streams};
 use restp_services::multipath::{LanePath, LaneScheduler, Path};
+use restp_services::path_management::AckReturn;
 use restp_services::recovery::LaneId;
 use restp_services::sender::{LaneShare, Sender};
 use smallvec::SmallVec;
@@ -297,8 +298,28 @@ impl Association {
         lanes.collect()
     }
 
-    /// Acknowledgements return by the paths that numbers come by, in turn, while those work, or else by the best one; see
-    /// `return_by`.
+    /// The path on the line `line` of who opened the association. What began it says of none, and is on the first, unless another
+    /// says that it is.
+    fn path_on(&self, line: usize) -> Option<usize> {
+        let mut members = self.shared.paths().iter();
+        let is_live = |member: &Member| !member.vacant;
+        if self.shared.is_opened_here() {
+            return members.position(|member| is_live(member) && member.line == Some(line));
+        }
+        let told = |line| {
+            let mut members = self.shared.paths().iter();
+            members.position(|member| is_live(member) && member.told_line == Some(line))
+        };
+        told(line).or_else(|| {
+            let is_first = line == 0 || told(0).is_some();
+            members.position(|member| {
+                is_first && is_live(member) && member.line.is_none() && member.told_line.is_none()
+            })
+        })
+    }
+
+    /// Acknowledgements return by the path that the composition names, or by those that numbers come by, in turn, while they work, or
+    /// else by the best one; see `return_by`.
     pub(super) fn ack_path(&self) -> Option<usize> {
         let stream = self.stream.as_ref()?;
         let (latest, _) = stream.latest;
@@ -307,7 +328,12 @@ impl Association {
             let connection = &member.connection;
             !member.vacant && connection.lane().is_some() && connection.says_what_arrived()
         };
-        let in_turn = stream.owed.iter().copied().chain([latest]);
+        let wanted = match self.composition.ack_return {
+            AckReturn::Any => None,
+            AckReturn::Fixed(line) => self.path_on(line),
+        };
+        let in_turn = wanted.into_iter();
+        let in_turn = in_turn.chain(stream.owed.iter().copied()).chain([latest]);
         let mut in_turn = in_turn.filter(|ordinal| *ordinal < paths.len() && may(&paths[*ordinal]));
         let any = in_turn.clone().next();
         let next = in_turn.find(|ordinal| paths[*ordinal].works());

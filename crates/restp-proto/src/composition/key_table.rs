@@ -7,7 +7,8 @@ use super::keys::{Access, Key, Slot, Unit};
 use entries::{
     ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, NUMBERING, POSITIVE, SKIPPING, SPARING,
     SWITCH, VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_reliability, fec,
-    fec_count, grant_blocks, hold, name_of, number, parameter, positive, service, sparing, streams, vegas,
+    fec_count, grant_blocks, hold, name_of, number, parameter, positive, service, shared_numbers, sparing,
+    streams, vegas,
 };
 use restp_services::ack::{Acknowledgement, Detail, Schedule};
 use restp_services::congestion::{CongestionChoice, HyStartChoice};
@@ -212,6 +213,19 @@ pub static KEYS: &[Key] = &[
                     Some(())
                 }
                 _ => None,
+            },
+        },
+    ),
+    parameter(
+        "ack-return",
+        "CMT §3",
+        "numbering = shared",
+        Access::Choice {
+            choices: || vec!["any", "1", "2 and so on, the number of a path"],
+            read: |c| shared_numbers(c).map(|c| c.ack_return.to_string()),
+            write: |c, value| {
+                shared_numbers(c)?.ack_return = value.parse().ok()?;
+                Some(())
             },
         },
     ),

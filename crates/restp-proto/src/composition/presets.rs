@@ -15,7 +15,7 @@ use restp_services::flow_control::{FlowControl, WindowParameters};
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
-use restp_services::path_management::{NumberSpace, PathMode};
+use restp_services::path_management::{AckReturn, NumberSpace, PathMode};
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
@@ -302,6 +302,7 @@ fn plain() -> Composition {
         mapping_crc: false,
         paths: PathMode::Single,
         numbering: NumberSpace::PerPath,
+        ack_return: AckReturn::Any,
         scheduling: None,
         segment_bytes: 1400,
         fec: FecParameters::default(),

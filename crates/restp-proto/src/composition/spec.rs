@@ -8,7 +8,7 @@ use restp_services::flow_control::FlowControl;
 use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
-use restp_services::path_management::{NumberSpace, PathMode};
+use restp_services::path_management::{AckReturn, NumberSpace, PathMode};
 use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecParameters, LENGTH_BYTES, Reliability};
 use restp_services::scheduling::Scheduling;
@@ -55,6 +55,8 @@ pub struct Composition {
     pub paths: PathMode,
     /// Whether each path has numbers of its own, or all share one space of them.
     pub numbering: NumberSpace,
+    /// By which path acknowledgements return, where all share the numbers (CMT §3). Local.
+    pub ack_return: AckReturn,
     /// Which path a segment takes, in spreading mode (ResTP §3.5.10).
     pub scheduling: Option<Scheduling>,
 

@@ -5,6 +5,7 @@ mod common;
 #[path = "../common/orders.rs"]
 mod orders;
 
+mod ack_return;
 mod ack_schedule;
 mod acknowledgement;
 mod changes;

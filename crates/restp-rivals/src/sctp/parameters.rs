@@ -211,7 +211,7 @@ impl SctpParameters {
             "max-burst" => self.most_burst = packets()?,
             "ack-every" => self.ack.every = small(packets()?)?,
             "ack-delay" => self.ack.delay = span()?,
-            "ack-return" => self.ack_return = ack_return(value).ok_or_else(|| about(ACK_RETURN.into()))?,
+            "ack-return" => self.ack_return = value.parse().map_err(|()| about(ACK_RETURN.into()))?,
             "dac" => self.dac = named(key, value, &[("on", true), ("off", false)])?,
             "spare-fresh" => self.spares_fresh = named(key, value, &[("on", true), ("off", false)])?,
             "heartbeat" if value == "off" => self.heartbeat = None,
@@ -336,13 +336,6 @@ impl SctpParameters {
 const ACK_RETURN: &str = "write \"any\", or the number of a path from 1 on";
 const DATA_PATHS: &str = "write how many paths data leaves by, from 1 on";
 const LOSS_RATES: &str = "write the rate of each path, such as \"1 %, 5 %\"";
-
-fn ack_return(value: &str) -> Option<AckReturn> {
-    match value {
-        "any" => Some(AckReturn::Any),
-        path => path.parse::<usize>().ok()?.checked_sub(1).map(AckReturn::Fixed),
-    }
-}
 
 /// "1 %" or "0.01".
 fn per_million(written: &str) -> Option<u32> {

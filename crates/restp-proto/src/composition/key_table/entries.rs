@@ -144,6 +144,11 @@ fn choose_numbering(c: &mut Composition, value: &str) -> Option<()> {
     Some(())
 }
 
+/// Where paths share the numbers.
+pub(super) fn shared_numbers(c: &mut Composition) -> Option<&mut Composition> {
+    (c.numbering == NumberSpace::Shared).then_some(c)
+}
+
 /// Where paths share the numbers an acknowledgement has many blocks.
 pub(super) fn grant_blocks(c: &mut Composition) {
     if c.numbering == NumberSpace::Shared {

@@ -1,0 +1,74 @@
+//! By which path acknowledgements return where paths share the numbers (CMT §3, `ack-return`).
+
+use crate::common::lines::*;
+use crate::common::*;
+use restp_base::flow::FlowId;
+
+fn returning_by(path: &str) -> (Pair, FlowId, Dead) {
+    let set = [
+        ("numbering", "shared"),
+        ("scheduling", "round-robin"),
+        ("ack", "positive+sack"),
+        ("recovery", "pipe"),
+        ("ack-return", path),
+    ];
+    two_paths("geo-spread", &set)
+}
+
+/// How many packets the receiver sends by each path in a second of data that come by both.
+fn answers(pair: &mut Pair, flows: (FlowId, FlowId)) -> [usize; 2] {
+    let before = pair.log.len();
+    stream(pair, flows, secs(1));
+    let log = &pair.log[before..];
+    let by = |n: u8, from: usize| {
+        log.iter()
+            .filter(|seen| seen.from == from && [seen.path.local, seen.path.remote].contains(&client(n)))
+            .count()
+    };
+    assert!(by(1, 0) > 100 && by(2, 0) > 100, "data by both");
+    [by(1, 1), by(2, 1)]
+}
+
+#[test]
+fn acknowledgements_return_by_the_path_that_is_named() {
+    for (path, is_used) in [
+        ("1", [true, false]),
+        ("2", [false, true]),
+        ("3", [true, true]),
+        ("any", [true, true]),
+    ] {
+        let (mut pair, flow, _) = returning_by(path);
+        let accepted = both_up(&mut pair);
+        let answers = answers(&mut pair, (flow, accepted));
+        assert_eq!(answers.map(|count| count > 50), is_used, "{path}: {answers:?}");
+        assert!(answers.iter().sum::<usize>() > 100, "{path}: {answers:?}");
+    }
+}
+
+/// The second line began the association, and the first joined later.
+#[test]
+fn a_path_has_the_number_of_its_line_whichever_was_up_first() {
+    for (path, is_used) in [("1", [true, false]), ("2", [false, true])] {
+        let (mut pair, flow, dead) = returning_by(path);
+        kill(&dead, 1);
+        pair.run_for(MS * 100);
+        heal(&dead);
+        pair.run_for(secs(3));
+        let accepted = pair.accepted().expect("accepted");
+        let answers = answers(&mut pair, (flow, accepted));
+        assert_eq!(answers.map(|count| count > 50), is_used, "{path}: {answers:?}");
+    }
+}
+
+/// Who only acknowledges cannot see that they do not arrive: the sender finds out, whose both paths are silent then.
+#[test]
+fn where_the_path_that_is_named_is_dead_they_return_by_the_other() {
+    let (mut pair, flow, dead) = returning_by("1");
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    kill(&dead, 1);
+    let cut = pair.now;
+    let (times, _) = stream(&mut pair, (flow, accepted), secs(3));
+    let gap = longest_gap(&times, cut);
+    assert!(gap < secs(1), "{gap:?}");
+}
