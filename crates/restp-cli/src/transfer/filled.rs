@@ -34,11 +34,21 @@ struct Filling {
     spare: Option<Dress>,
 }
 
+impl Filling {
+    /// One transfer goes. Was it the last?
+    fn leave(&mut self, is_maker: bool) -> bool {
+        self.transfers -= 1;
+        self.has_maker &= !is_maker;
+        self.transfers == 0
+    }
+}
+
 /// One transfer in one folder, until it has left.
 pub struct Place {
     filled: Filled,
     node: Node,
     is_maker: bool,
+    has_left: bool,
 }
 
 impl Filled {
@@ -51,7 +61,7 @@ impl Filled {
         // Nobody dresses it in between.
         let found = fstat(handle)?;
         let makes = makes(&found);
-        let node = (found.st_dev, found.st_ino);
+        let node = node(&found);
         let filling = folders.entry(node).or_default();
         filling.transfers += 1;
         let is_maker = makes && !filling.has_maker;
@@ -60,6 +70,7 @@ impl Filled {
             filled: self.clone(),
             node,
             is_maker,
+            has_left: false,
         })
     }
 
@@ -76,28 +87,44 @@ impl Place {
         self.is_maker
     }
 
-    /// It is done with the folder behind `handle`. What it has for it, the folder gets now, or when the last has gone; what another than
-    /// its maker has, only if no maker has left anything.
+    /// It has ended with the folder behind `handle`. What it has for it, the folder gets now, or when the last has gone; what another
+    /// than its maker has, only if no maker has ended.
     ///
     /// # Errors
     /// When the folder does not take what this one has for it. What another has left is the other's, and has ended well for him.
     pub fn leave(self, handle: BorrowedFd<'_>, dress: Option<Dress>) -> io::Result<()> {
+        self.go(handle, dress, true)
+    }
+
+    /// The same of one that was cut off: the folder gets what it has only if nobody has ended.
+    pub fn abandon(self, handle: BorrowedFd<'_>, dress: Option<Dress>) {
+        // Its own fails as nobody's: why the transfer has failed says more.
+        let _ = self.go(handle, dress, false);
+    }
+
+    fn go(mut self, handle: BorrowedFd<'_>, dress: Option<Dress>, ends: bool) -> io::Result<()> {
         let folders = self.filled.0.clone();
         let mut folders = folders.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_left = true;
         let Some(filling) = folders.get_mut(&self.node) else {
             return Ok(());
         };
         let brings = dress.is_some();
-        let kept = match self.is_maker {
-            true => &mut filling.dress,
-            false => &mut filling.spare,
-        };
-        *kept = dress.or(kept.take());
-        if filling.transfers > 1 {
-            return Ok(());
+        match (ends, self.is_maker) {
+            (true, true) => filling.dress = dress.or(filling.dress.take()),
+            (true, false) => filling.spare = dress.or(filling.spare.take()),
+            (false, _) => filling.spare = filling.spare.take().or(dress),
         }
-        let is_its_own = brings && (self.is_maker || filling.dress.is_none());
-        let dress = filling.dress.take().or(filling.spare.take());
+        let Some(last) = filling
+            .leave(self.is_maker)
+            .then(|| folders.remove(&self.node))
+            .flatten()
+        else {
+            return Ok(());
+        };
+        let is_its_own = ends && brings && (self.is_maker || last.dress.is_none());
+        let is_here = fstat(handle).is_ok_and(|found| node(&found) == self.node);
+        let dress = last.dress.or(last.spare).filter(|_| is_here);
         // Nobody comes in between.
         let dressed = dress.map_or(Ok(()), |dress| dress(handle));
         drop(folders);
@@ -113,15 +140,21 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.has_left {
+            return;
+        }
         let mut folders = self.filled.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(filling) = folders.get_mut(&self.node) {
-            filling.transfers -= 1;
-            filling.has_maker &= !self.is_maker;
-            if filling.transfers == 0 {
-                folders.remove(&self.node);
-            }
+        let is_last = folders
+            .get_mut(&self.node)
+            .is_some_and(|filling| filling.leave(self.is_maker));
+        if is_last {
+            folders.remove(&self.node);
         }
     }
+}
+
+fn node(found: &Stat) -> Node {
+    (found.st_dev, found.st_ino)
 }
 
 #[cfg(test)]
@@ -206,5 +239,45 @@ mod tests {
         tried.leave(guest, None).expect("the maker's");
         let maker = tried.enter();
         assert!(maker.leave(tried.handle.as_fd(), fails()).is_err(), "its own");
+    }
+
+    #[test]
+    fn a_maker_that_is_cut_off_takes_nothing_from_who_ends() {
+        for ends_first in [true, false] {
+            let tried = Tried::new();
+            let (maker, guest) = (tried.enter(), tried.enter());
+            let close: Dress = Box::new(|handle| Ok(fchmod(handle, Mode::from_raw_mode(0o500))?));
+            if ends_first {
+                tried.leave(guest, Some(0o550)).expect("left");
+                maker.abandon(tried.handle.as_fd(), Some(close));
+            } else {
+                maker.abandon(tried.handle.as_fd(), Some(close));
+                tried.leave(guest, Some(0o550)).expect("left");
+            }
+            assert_eq!(tried.mode(), 0o550);
+        }
+    }
+
+    #[test]
+    fn many_that_end_at_once_leave_a_dressed_folder() {
+        for _ in 0..200 {
+            let tried = Tried::new();
+            let places: Vec<_> = (0..4).map(|_| tried.enter()).collect();
+            std::thread::scope(|scope| {
+                for place in places {
+                    scope.spawn(|| tried.leave(place, Some(0o550)).expect("left"));
+                }
+            });
+            assert_eq!(tried.mode(), 0o550);
+            assert!(tried.filled.is_idle());
+        }
+    }
+
+    #[test]
+    fn what_has_taken_the_folder_s_name_is_left_alone() {
+        let (tried, other) = (Tried::new(), Tried::new());
+        let before = other.mode();
+        other.leave(tried.enter(), Some(0o500)).expect("left");
+        assert_eq!(other.mode(), before);
     }
 }

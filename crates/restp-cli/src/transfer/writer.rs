@@ -169,10 +169,10 @@ impl Writer {
             let dress = (self.opened.contains(&number))
                 .then(|| -> Dress { Box::new(move |handle| Ok(system::fchmod(handle, mode)?)) });
             // Why the transfer has failed says more.
-            let _ = self
-                .inside
-                .at(&self.manifest, number)
-                .map(|handle| place.leave(handle.as_fd(), dress));
+            if let Ok(handle) = self.inside.at(&self.manifest, number) {
+                place.abandon(handle.as_fd(), dress);
+                let _ = self.folder.sync.then(|| system::fsync(&handle));
+            }
         }
     }
 
@@ -189,19 +189,12 @@ impl Writer {
             // Set-ID and sticky bits do not travel: it keeps those that it has.
             false => (is_own(&found) && self.folder.overwrite).then_some(found.st_mode & 0o7000),
         };
-        let sync = self.folder.sync;
         let dress = others.map(|others| -> Dress {
             let entry = entry.clone();
-            Box::new(move |handle| {
-                folder::dress(handle, &entry, others)?;
-                match sync {
-                    true => Ok(system::fsync(handle)?),
-                    false => Ok(()),
-                }
-            })
+            Box::new(move |handle| folder::dress(handle, &entry, others))
         });
         place.leave(handle.as_fd(), dress)?;
-        if sync {
+        if self.folder.sync {
             system::fsync(&handle).map_err(io::Error::from)?;
         }
         Ok(())

@@ -27,12 +27,17 @@ const JOIN: HandshakeParameters = HandshakeParameters {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) address: PathAddress,
+    /// How many were added before it: others that are removed do not move it.
+    number: u8,
     backup: bool,
     /// When it is to be dialled; none while it is.
     at: Option<Time>,
 }
 
 impl Line {
+    pub(super) fn number(&self) -> usize {
+        self.number.into()
+    }
     pub(super) fn is_waiting(&self) -> bool {
         self.at.is_some()
     }
@@ -81,8 +86,11 @@ impl Association {
         } else {
             now
         };
+        let number = self.lines_added;
+        self.lines_added = (number + 1) % u8::MAX; // the number from 1 on fits in one byte
         self.lines.push(Line {
             address,
+            number,
             backup,
             at: Some(at),
         });
@@ -159,7 +167,9 @@ impl Association {
         nonce: Nonce,
         cookie: Option<Cookie>,
     ) -> usize {
-        let backup = self.lines.get(dial.line).is_some_and(|line| line.backup);
+        let line = self.lines.get(dial.line);
+        let backup = line.is_some_and(|line| line.backup);
+        let number = line.map_or(0, |line| line.number);
         let keys = self.keys().filter(|_| self.shared.is_established());
         let (setup, below) = match keys {
             None => (self.capable(), self.below.clone()),
@@ -168,7 +178,7 @@ impl Association {
                     keys,
                     local: nonce,
                     remote: None,
-                    address_id: dial.line as u8 + 1,
+                    address_id: number + 1,
                     backup,
                 };
                 (join, Arc::new(self.below.with_handshake(JOIN)))

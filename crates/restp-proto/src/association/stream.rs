@@ -1,6 +1,7 @@
 //! Paths that share the numbers of the association: one stream, lent to whichever path is asked (`numbering = shared`). Set-up,
 //! joins, liveness and removal are those of any path; what is different is here and in `lanes`.
 
+use super::dial::Line;
 use super::{Association, Member};
 use crate::connection::{Connection, Stream as Lent, Turn, WriteTo, write};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use restp_base::time::{Duration, Time};
 use restp_services::flow_control::FlowControl;
 use restp_services::framing::{Framing, Streams};
 use restp_services::multipath::{LanePath, LaneScheduler, Path};
-use restp_services::path_management::AckReturn;
+use restp_services::path_management::{AckReturn, Health};
 use restp_services::recovery::LaneId;
 use restp_services::sender::{LaneShare, Sender};
 use smallvec::SmallVec;
@@ -298,24 +299,23 @@ impl Association {
         lanes.collect()
     }
 
-    /// The path on the line `line` of who opened the association. What began it says of none, and is on the first, unless another
-    /// says that it is.
-    fn path_on(&self, line: usize) -> Option<usize> {
-        let mut members = self.shared.paths().iter();
-        let is_live = |member: &Member| !member.vacant;
+    /// The path on line `number` of who opened the association, in the order in which he added them, from 0. What began it says of
+    /// none: it is on the lowest that no other says that it is on.
+    fn path_on(&self, number: usize) -> Option<usize> {
+        let paths = self.shared.paths();
+        let mut live = (0..paths.len()).filter(|ordinal| !paths[*ordinal].vacant);
         if self.shared.is_opened_here() {
-            return members.position(|member| is_live(member) && member.line == Some(line));
+            let of = |line: usize| self.lines.get(line).map(Line::number);
+            return live.find(|ordinal| paths[*ordinal].line.and_then(of) == Some(number));
         }
-        let told = |line| {
-            let mut members = self.shared.paths().iter();
-            members.position(|member| is_live(member) && member.told_line == Some(line))
+        let told = |number| {
+            let says = |ordinal: &usize| paths[*ordinal].told_line == Some(number);
+            live.clone().find(says)
         };
-        told(line).or_else(|| {
-            let is_first = line == 0 || told(0).is_some();
-            members.position(|member| {
-                is_first && is_live(member) && member.line.is_none() && member.told_line.is_none()
-            })
-        })
+        let is_founder =
+            |ordinal: &usize| paths[*ordinal].line.is_none() && paths[*ordinal].told_line.is_none();
+        let is_lowest = || (0..number).all(|lower| told(lower).is_some());
+        told(number).or_else(|| is_lowest().then(|| live.clone().find(is_founder))?)
     }
 
     /// Acknowledgements return by the path that the composition names, or by those that numbers come by, in turn, while they work, or
@@ -335,7 +335,8 @@ impl Association {
         let in_turn = wanted.into_iter();
         let in_turn = in_turn.chain(stream.owed.iter().copied()).chain([latest]);
         let mut in_turn = in_turn.filter(|ordinal| *ordinal < paths.len() && may(&paths[*ordinal]));
-        let any = in_turn.clone().next();
+        let is_good = |ordinal: &usize| paths[*ordinal].health.verdict() == Health::Good;
+        let any = in_turn.clone().find(is_good).or(in_turn.clone().next());
         let next = in_turn.find(|ordinal| paths[*ordinal].works());
         let best = || paths.best().filter(|best| may(&paths[*best]));
         next.or_else(best).or(any).or_else(|| paths.iter().position(may))
@@ -365,7 +366,7 @@ impl Association {
         if (has_told || sent && acknowledges)
             && let Some(stream) = &mut self.stream
         {
-            stream.owed.retain(|owed| *owed != ordinal); // it has had its turn, with data or without
+            stream.owed.retain(|owed| *owed != ordinal); // it has had its turn
         }
         if sent {
             self.collect(now, ordinal);

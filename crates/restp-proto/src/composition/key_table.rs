@@ -221,7 +221,7 @@ pub static KEYS: &[Key] = &[
         "CMT §3",
         "numbering = shared",
         Access::Choice {
-            choices: || vec!["any", "1", "2 and so on, the number of a path"],
+            choices: || vec!["any", "1", "2", "…"],
             read: |c| shared_numbers(c).map(|c| c.ack_return.to_string()),
             write: |c, value| {
                 shared_numbers(c)?.ack_return = value.parse().ok()?;

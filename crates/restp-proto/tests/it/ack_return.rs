@@ -2,7 +2,7 @@
 
 use crate::common::lines::*;
 use crate::common::*;
-use restp_base::flow::FlowId;
+use restp_base::flow::{Flow, FlowId};
 
 fn returning_by(path: &str) -> (Pair, FlowId, Dead) {
     let set = [
@@ -71,4 +71,24 @@ fn where_the_path_that_is_named_is_dead_they_return_by_the_other() {
     let (times, _) = stream(&mut pair, (flow, accepted), secs(3));
     let gap = longest_gap(&times, cut);
     assert!(gap < secs(1), "{gap:?}");
+}
+
+/// The first line goes and comes again, as the third: the second one keeps its number.
+#[test]
+fn a_path_keeps_its_number_when_another_is_removed() {
+    for (path, is_used) in [("1", [true, true]), ("2", [false, true]), ("3", [true, false])] {
+        let (mut pair, flow, _) = returning_by(path);
+        let accepted = both_up(&mut pair);
+        let first = line(&pair, 1);
+        pair.ends[0]
+            .remove_path(pair.now, flow, first)
+            .expect("another works");
+        pair.run_for(secs(1));
+        pair.ends[0]
+            .add_path(pair.now, flow, first, false)
+            .expect("one more");
+        pair.run_for(secs(2));
+        let answers = answers(&mut pair, (flow, accepted));
+        assert_eq!(answers.map(|count| count > 50), is_used, "{path}: {answers:?}");
+    }
 }

@@ -399,7 +399,7 @@ impl Congestion for Bbr1 {
         self.pacing
     }
     fn delivers(&self) -> Option<Rate> {
-        Some(self.bandwidth()).filter(|rate| rate.as_bps() > 0)
+        self.full.2.then(|| self.bandwidth())
     }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {

@@ -144,7 +144,7 @@ pub trait Congestion: fmt::Debug {
     fn window_bytes(&self) -> u64;
     /// The rate to spread segments at, or `None` to send them as the window opens.
     fn pacing(&self) -> Option<Rate>;
-    /// How fast the path delivers, for who chooses among paths, where the algorithm measures it: its window holds more then than the
+    /// How fast the path delivers, for who chooses among paths, once the algorithm knows it: its window holds more then than the
     /// path carries in a round trip.
     fn delivers(&self) -> Option<Rate> {
         None

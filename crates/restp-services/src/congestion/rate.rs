@@ -70,6 +70,9 @@ impl Congestion for FixedRate {
     fn pacing(&self) -> Option<Rate> {
         Some(self.rate)
     }
+    fn delivers(&self) -> Option<Rate> {
+        Some(self.rate)
+    }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {
             window_bytes: self.window,

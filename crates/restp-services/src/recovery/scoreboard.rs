@@ -66,7 +66,7 @@ enum Kind {
     Once,
     /// It left again by the same lane.
     Again,
-    /// It left by another lane before.
+    /// It left by another lane before, or by an earlier path of this one.
     TakenOver,
 }
 

@@ -1,6 +1,6 @@
 //! Paths in the order of their ordinals, for the two variants of hot-standby (ResTP §3.3.2, OP-54). All-or-nothing: the
 //! first one carries everything, and while it is full everything waits. Overflow: the next one is used as well when all
-//! before it are full and more than their windows waits.
+//! before it are full and more waits than they carry in a round trip.
 
 use super::{Candidate, Placement, Queue, Schedule};
 
@@ -14,8 +14,8 @@ pub struct InOrder {
 impl Schedule for InOrder {
     fn choose(&mut self, paths: &[Candidate], queue: &Queue) -> Placement {
         let mut ahead_bytes = 0;
-        for path in paths {
-            let wanted = ahead_bytes == 0 || (self.overflow && queue.queued_bytes > ahead_bytes);
+        for (index, path) in paths.iter().enumerate() {
+            let wanted = index == 0 || (self.overflow && queue.queued_bytes > ahead_bytes);
             if !wanted {
                 break;
             }
@@ -38,6 +38,12 @@ mod tests {
         let paths = [candidate(0, 10, false), candidate(1, 10, true)];
         let choose = |overflow, queue: &Queue| InOrder { overflow }.choose(&paths, queue).to_vec();
         assert_eq!(choose(false, &BULK), []);
+        let slow = Candidate {
+            carries_bytes: 0,
+            ..paths[0]
+        };
+        let other = InOrder { overflow: false }.choose(&[slow, paths[1]], &BULK);
+        assert_eq!(other[..], [], "the first one, however slow it is");
         assert_eq!(choose(true, &BULK), [1]);
         let short = Queue {
             queued_bytes: 14_000,

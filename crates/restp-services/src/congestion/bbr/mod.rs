@@ -481,7 +481,7 @@ impl Congestion for Bbr {
         self.pacing
     }
     fn delivers(&self) -> Option<Rate> {
-        Some(self.usable_bandwidth()).filter(|rate| rate.as_bps() > 0)
+        self.pipe.was_full.then(|| self.usable_bandwidth())
     }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {

@@ -296,8 +296,10 @@ impl Scoreboard {
     /// The path of the lane `id` has ended, and the lane is that of a new one. What left by the old one is of no window of the new one,
     /// and tells nothing of it.
     pub fn renew_lane(&mut self, id: LaneId) {
-        let last = self.transmissions;
-        self.lane_mut(id).renew(last);
+        let (last, next) = (self.transmissions, self.next());
+        let lane = self.lane_mut(id);
+        lane.renew(last);
+        lane.lowest = [next; 3];
         for (number, entry) in (self.first..).zip(&mut self.entries) {
             if entry.blamed == id {
                 entry.blamed = LaneId::NONE;
