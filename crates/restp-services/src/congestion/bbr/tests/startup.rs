@@ -135,3 +135,14 @@ fn six_losses_beside_a_queue_end_startup() {
     assert_eq!(state_after(6, 75, false), ("startup", None));
     assert_eq!(state_after(6, 50, true), ("startup", None), "damage");
 }
+
+/// Before, what little has arrived says nothing of the path.
+#[test]
+fn what_the_path_delivers_is_known_once_the_pipe_was_full() {
+    let mut life = Life::begin();
+    life.round(LINK / 10);
+    assert_eq!(life.bbr.delivers(), None);
+    life.full();
+    let known = life.bbr.delivers().map(|rate| rate.as_bps());
+    assert_eq!(known, Some(LINK));
+}
