@@ -154,6 +154,11 @@ impl Endpoint {
         match self.table.find(&key) {
             Some((index, ordinal)) => {
                 let ordinal = usize::from(ordinal);
+                if self.is_asked_for_by_another(index, ordinal, &packet)
+                    && self.rebind(now, datagram.path, key, &packet)
+                {
+                    return;
+                }
                 if let Some(session) = self.table.at(index) {
                     if session.finds_half_open(ordinal, header) {
                         return self.refuse(datagram.path, &packet);

@@ -426,6 +426,11 @@ impl Connection {
         !self.state.is_over() && self.peer.is_none_or(|own| own == peer)
     }
 
+    /// It waits to be confirmed, and another host than `peer` has asked for it.
+    pub(crate) fn is_asked_for_by_another(&self, peer: u128) -> bool {
+        matches!(self.state, State::SynReceived(_)) && !self.is_with(peer)
+    }
+
     /// A packet of this path came from another address. When its numbers prove that it is the peer's, or if the address is
     /// `proved`, which a retransmission may be first to show, then that is where the peer is now, and it is told at once what
     /// has arrived, since acknowledgements went to the old address. That is returned.

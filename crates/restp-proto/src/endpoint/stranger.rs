@@ -177,9 +177,24 @@ impl Endpoint {
         }
     }
 
+    /// Was what waits to be confirmed at the address of `packet` asked for by another host? Where addresses are proved, that of the
+    /// packet's sender is, and a request is not: anybody may write it on one.
+    pub(super) fn is_asked_for_by_another(
+        &mut self,
+        index: u32,
+        ordinal: usize,
+        packet: &Packet<'_>,
+    ) -> bool {
+        let confirms = !packet.header.flags.has(Flags::SYN) && self.config.addresses_proved;
+        let session = self.table.at(index).filter(|_| confirms);
+        let another = session
+            .and_then(|session| session.on_path(ordinal, |path| path.is_asked_for_by_another(packet.peer)));
+        another.unwrap_or(false)
+    }
+
     /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
     /// numbers are those of that path, and so is its sender (RFC 9000 §9.3 calls it rebinding). False: it is a stranger's.
-    fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
+    pub(super) fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
         let Some((old, index, ordinal)) = self.only_between(key.ports, packet) else {
             return false;
         };

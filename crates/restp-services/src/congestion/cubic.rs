@@ -121,10 +121,11 @@ impl Cubic {
             prior,
             stage,
         } = &mut self.state;
-        let acked = window.slow_start(bytes, segment);
         if window.in_slow_start() {
             *stage = None; // after a timeout or silence the next stage begins anew
-        } else if acked > 0 {
+        }
+        let acked = window.slow_start(bytes, segment);
+        if !window.in_slow_start() && acked > 0 {
             let begin = || Stage::begin(view.now, window.bytes, *maximum, segment, self.parts);
             let stage = stage.get_or_insert_with(begin);
             stage.grow(window, acked, *prior, segment, view);

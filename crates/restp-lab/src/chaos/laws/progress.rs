@@ -80,13 +80,9 @@ fn fills_queues(evidence: &Evidence<'_>, side: Side) -> bool {
     composition.rto.ceiling < network::longest_of_all(evidence.case, segment)
 }
 
-/// Who waits for a day for the link asks by its timers all day, and is answered: so many questions are no storm. Data are bounded by
-/// what was written, and are a small part of what was sent.
+/// Who waits for a day for the link, or bears a silence of a millisecond only, asks by its timers all day, and is answered: so many
+/// questions are no storm. Data are bounded by what was written, and are a small part of what was sent.
 fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
-    let asks = |side: Side| evidence.composition(side).loss_handling.probes();
-    if !Side::BOTH.into_iter().any(asks) {
-        return false;
-    }
     let trace = evidence.trace;
     let sent = trace.records.iter().filter_map(|record| match record.what {
         What::Sent { packet, .. } => evidence.pdu(packet).map(|pdu| (record.at, pdu)),

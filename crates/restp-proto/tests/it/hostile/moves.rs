@@ -104,6 +104,30 @@ fn all_flows_of_a_peer_move_with_one_where_addresses_are_proved() {
     }
 }
 
+/// Somebody had asked for a flow from where the peer came to be next, and what the peer said from there went to that one: its flow
+/// was not answered any more.
+#[test]
+fn a_request_of_another_does_not_stand_where_a_peer_moves_to() {
+    for proved in [true, false] {
+        let mut service = config("3wh-arq", &[]);
+        service.addresses_proved = proved;
+        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let flows = pair.connect();
+        pair.write(0, flows.0, b"the last");
+        pair.run_for(MS * 500);
+        comes(&mut pair, SOMEBODY, b"", |header| {
+            header.flags = Flags::SYN;
+            header.acknowledgement = None;
+            header.sequence = header.sequence.map(|number| number.wrapping_add(1 << 20));
+        });
+        comes(&mut pair, 0, b"from elsewhere", next);
+        let rebound = pair.ends[1].endpoint_stats().rebound;
+        assert_eq!(rebound, u64::from(proved));
+        let read = pair.read_all(1, flows.1);
+        assert_eq!(read.concat().ends_with(b"from elsewhere"), proved);
+    }
+}
+
 /// Its RST is all that a peer says from its new address. Where no layer below proves that it is there, anybody may have said it.
 #[test]
 fn the_reset_of_a_peer_that_has_moved_ends_its_flow_where_addresses_are_proved() {

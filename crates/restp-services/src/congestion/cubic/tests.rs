@@ -192,6 +192,29 @@ fn after_a_timeout_avoidance_begins_at_its_own_plateau() {
     assert_eq!(cubic.state.prior, 70_000);
 }
 
+/// What was in flight was little, so one acknowledgement ended the slow start after the timeout, and the curve of before it went
+/// on: the window leapt from two segments to what Reno would have had.
+#[test]
+fn a_slow_start_of_one_acknowledgement_ends_the_curve_of_before_the_timeout_too() {
+    let mut cubic = at_window(100);
+    lose(&mut cubic, Time::ZERO);
+    let view = full(&cubic, Time::ZERO);
+    cubic.on(&acked(SEGMENT), &view);
+    let before = cubic.state.stage.expect("avoidance");
+    let now = Time::ZERO + Duration::from_secs(1);
+    let mut view = full(&cubic, now);
+    view.in_flight_bytes = SEGMENT;
+    cubic.on(&CongestionEvent::Timeout { repeated: false }, &view);
+    assert_eq!(cubic.snapshot().threshold_bytes, Some(2 * SEGMENT));
+    for _ in 0..2 {
+        let view = full(&cubic, now);
+        cubic.on(&acked(SEGMENT), &view);
+        assert!(cubic.window_bytes() <= 3 * SEGMENT, "{}", cubic.window_bytes());
+    }
+    let stage = cubic.state.stage.expect("avoidance");
+    assert!(stage.began == now && stage.estimate < before.estimate);
+}
+
 #[test]
 fn a_spurious_reduction_brings_back_the_curve_too() {
     let mut cubic = at_window(100);
