@@ -218,6 +218,7 @@ impl Conversations {
             if let Some(MpSetup::Capable(MpCapable {
                 flags,
                 keys: Keys::Responder(responder),
+                ..
             })) = header.mp
             {
                 let hash = if flags & CAPABLE_HMAC_SHA256 != 0 {

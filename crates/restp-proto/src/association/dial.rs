@@ -86,14 +86,24 @@ impl Association {
         } else {
             now
         };
-        let number = self.lines_added;
-        self.lines_added = (number + 1) % u8::MAX; // the number from 1 on fits in one byte
+        let number = self.free_number();
+        self.lines_added = number.wrapping_add(1);
         self.lines.push(Line {
             address,
             number,
             backup,
             at: Some(at),
         });
+    }
+
+    /// The number of the next line: the next that none has.
+    fn free_number(&self) -> u8 {
+        let has = |number: &u8| self.lines.iter().any(|line| line.number == *number);
+        let numbers = (0..=u8::MAX).map(|ahead| self.lines_added.wrapping_add(ahead));
+        numbers
+            .into_iter()
+            .find(|number| !has(number))
+            .unwrap_or_default() // of so many, not all are had
     }
 
     /// The pair is neither used nor dialled any more; what it carries goes over another. False when no other works;
@@ -172,13 +182,13 @@ impl Association {
         let number = line.map_or(0, |line| line.number);
         let keys = self.keys().filter(|_| self.shared.is_established());
         let (setup, below) = match keys {
-            None => (self.capable(), self.below.clone()),
+            None => (self.capable(number), self.below.clone()),
             Some(keys) => {
                 let join = Setup::Join {
                     keys,
                     local: nonce,
                     remote: None,
-                    address_id: number + 1,
+                    address_id: number,
                     backup,
                 };
                 (join, Arc::new(self.below.with_handshake(JOIN)))
@@ -225,6 +235,7 @@ impl Association {
     ) -> Option<Self> {
         let Some(MpSetup::Capable(MpCapable {
             flags,
+            address_id,
             keys: wire::Keys::Initiator(remote),
         })) = syn.header.mp
         else {
@@ -235,15 +246,17 @@ impl Association {
             local: key,
             remote: Some(remote),
             hash: hash_of(flags),
+            address_id,
         };
         let below = association.below.clone();
         let integrity = association.has_integrity() || asks_for_integrity(flags);
         let connection = Connection::accept(now, below, services, address, syn, isn, exchange)
             .into_path(setup, 1, integrity);
-        association
-            .shared
-            .paths_mut()
-            .put(0, Member::new(connection, false, None));
+        let founder = Member {
+            told_line: Some(address_id.into()),
+            ..Member::new(connection, false, None)
+        };
+        association.shared.paths_mut().put(0, founder);
         if let Some(keys) = association.keys() {
             association.begin(keys, syn.header.window);
         }
@@ -291,7 +304,7 @@ impl Association {
             return None;
         }
         let member = Member {
-            told_line: usize::from(address_id).checked_sub(1),
+            told_line: Some(address_id.into()),
             ..Member::new(path, backup, None)
         };
         self.shared.paths_mut().put(ordinal, member);
@@ -321,6 +334,7 @@ impl Association {
         self.shared.counters().add(&past);
         if let (Some(stream), Some(lane)) = (&mut self.stream, lane) {
             stream.free_lane(lane);
+            stream.owed.retain(|owed| *owed != ordinal);
         }
         Some(vacated)
     }

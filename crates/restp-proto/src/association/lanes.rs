@@ -2,7 +2,7 @@
 
 use super::member::suspect_at;
 use super::{Association, Member};
-use crate::connection::{Connection, Packet};
+use crate::connection::{Connection, Packet, STANDBY_INTERVAL};
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::{Duration, Time};
@@ -20,16 +20,24 @@ impl Association {
     /// The path has part in a stream that all share.
     pub(super) fn has_lane(&self, ordinal: usize) -> bool {
         let member = self.shared.paths().iter().nth(ordinal);
-        self.stream.is_some() && member.is_some_and(|member| member.connection.lane().is_some())
+        self.stream.is_some()
+            && member.is_some_and(|member| !member.vacant && member.connection.lane().is_some())
     }
 
     /// Takes a packet of the path `ordinal`.
     pub(super) fn handle_lane(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
         let is_numbered = !packet.payload.is_empty() || packet.header.flags.has(crate::wire::Flags::FIN);
         self.introduce_lanes();
-        self.with_packet(ordinal, |connection| connection.handle(now, packet));
+        let joins = packet.header.mp.is_some();
+        let asks = self.with_packet(ordinal, |connection| {
+            let owed = connection.owes_answer();
+            connection.handle(now, packet);
+            connection.owes_answer() && !owed && !joins
+        });
         if is_numbered {
             self.return_by(now, ordinal);
+        } else if asks {
+            self.doubt_named(now);
         }
         self.collect(now, ordinal);
         self.learn_rtts();
@@ -51,12 +59,23 @@ impl Association {
         if !in_time && !stream.owed.contains(&ordinal) {
             stream.owed.push(ordinal);
         }
+        stream.numbered_at = now;
         let (latest, since) = stream.latest;
         let is_faster = latest < paths.len()
             && paths[latest].works()
             && paths[latest].smoothed_rtt() < paths[ordinal].smoothed_rtt();
         if !(in_time && is_faster && now.since(since) < RECENTLY) {
             stream.latest = (ordinal, now);
+        }
+    }
+
+    /// Who has just sent asks where we stand, sooner than an idle path is asked: what returned by the path that is named may not
+    /// have come, although that brings numbers. For as long, acknowledgements return as if none were.
+    fn doubt_named(&mut self, now: Time) {
+        if let Some(stream) = &mut self.stream
+            && now.since(stream.numbered_at) < STANDBY_INTERVAL
+        {
+            stream.unheard_until = now + STANDBY_INTERVAL;
         }
     }
 
@@ -200,7 +219,7 @@ impl Association {
             add(own);
             add(judged.map(|at| (at, Wakeup::Probe)));
         }
-        let (over, returns) = (self.shared.is_over(), self.ack_path().is_some());
+        let (over, returns) = (self.shared.is_over(), self.can_acknowledge());
         let is_up = self.shared.paths().best().is_some();
         let stall_timeout = self.composition.stall_timeout();
         let Some(stream) = &mut self.stream else { return };

@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub(super) backup: bool,
     /// Index of the line it was dialled on; none for the peer's.
     pub(super) line: Option<usize>,
-    /// Which of the peer's lines it was dialled on, from 0, as its set-up said; none for the path that began the association.
+    /// Which of the peer's lines it was dialled on, from 0, as its set-up said; none where this end dialled it.
     pub(super) told_line: Option<usize>,
     /// It has ended and the endpoint has forgotten its ports.
     pub(super) vacant: bool,
@@ -68,6 +68,11 @@ impl Member {
     /// Established, and nobody doubts that it works.
     pub(super) fn works(&self) -> bool {
         self.is_established() && self.health.verdict() == Health::Good
+    }
+
+    /// May an acknowledgement of shared numbers leave by it?
+    pub(super) fn may_acknowledge(&self) -> bool {
+        !self.vacant && self.connection.lane().is_some() && self.connection.says_what_arrived()
     }
 
     /// When silence makes it suspect, unless it is heard before.

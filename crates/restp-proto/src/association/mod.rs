@@ -273,12 +273,12 @@ impl Association {
             return self.shared.take_losses(into);
         };
         let paths = self.shared.paths();
+        // A lane that nobody has any more was that of a path that has ended.
         let of = |lane| {
-            paths
-                .iter()
-                .rfind(|member| member.connection.lane() == Some(lane))
+            let is_of = move |member: &&Member| member.connection.lane() == Some(lane);
+            let mut live = paths.iter().filter(|member| !member.vacant);
+            live.find(is_of).or_else(|| paths.iter().rfind(is_of))
         };
-        // A lane that nobody has any more was that of the path that has ended last.
         let address = |lane| {
             of(lane)
                 .or(paths.iter().next())
@@ -307,11 +307,12 @@ impl Association {
         (ordinal < self.shared.paths().len()).then(|| self.with(ordinal, ask))
     }
 
-    fn capable(&self) -> Setup {
+    fn capable(&self, address_id: u8) -> Setup {
         Setup::Capable {
             local: self.local_key.0,
             remote: None,
             hash: restp_services::connection_management::JoinHash::default(),
+            address_id,
         }
     }
 }

@@ -38,6 +38,10 @@ pub(super) struct Stream {
     pub(super) latest: (usize, Time),
     /// Paths that numbers have come by since an acknowledgement left by them, those that have waited longest first.
     pub(super) owed: Vec<usize>,
+    /// When numbers came last.
+    pub(super) numbered_at: Time,
+    /// Until then acknowledgements return by no path for being named: who has sent asks where we stand.
+    pub(super) unheard_until: Time,
     /// The peer's window is shut, and nothing is outstanding.
     pub(super) shut: Option<ShutWindow>,
     /// The earliest deadline; none where something may have moved it.
@@ -152,6 +156,8 @@ impl Association {
             free: Vec::new(),
             latest: (ordinal, now),
             owed: Vec::new(),
+            numbered_at: now,
+            unheard_until: Time::ZERO,
             shut: None,
             deadline: None,
         }));
@@ -218,7 +224,7 @@ impl Association {
         }
         let due = |stream: &Stream| stream.lent.receiver.ack_timer().is_due(now);
         if self.stream.as_deref().is_some_and(due)
-            && let Some(ordinal) = self.ack_path()
+            && let Some(ordinal) = self.ack_path(now)
             && self.poll_lane(now, ordinal, LaneShare::Nothing, true, out)
         {
             return true;
@@ -299,38 +305,32 @@ impl Association {
         lanes.collect()
     }
 
-    /// The path on line `number` of who opened the association, in the order in which he added them, from 0. What began it says of
-    /// none: it is on the lowest that no other says that it is on.
+    /// The path on line `number` of who opened the association, in the order in which he added them, from 0.
     fn path_on(&self, number: usize) -> Option<usize> {
-        let paths = self.shared.paths();
-        let mut live = (0..paths.len()).filter(|ordinal| !paths[*ordinal].vacant);
-        if self.shared.is_opened_here() {
-            let of = |line: usize| self.lines.get(line).map(Line::number);
-            return live.find(|ordinal| paths[*ordinal].line.and_then(of) == Some(number));
-        }
-        let told = |number| {
-            let says = |ordinal: &usize| paths[*ordinal].told_line == Some(number);
-            live.clone().find(says)
+        let of = |line: usize| self.lines.get(line).map(Line::number);
+        let is_on = |member: &Member| match self.shared.is_opened_here() {
+            true => member.line.and_then(of) == Some(number),
+            false => member.told_line == Some(number),
         };
-        let is_founder =
-            |ordinal: &usize| paths[*ordinal].line.is_none() && paths[*ordinal].told_line.is_none();
-        let is_lowest = || (0..number).all(|lower| told(lower).is_some());
-        told(number).or_else(|| is_lowest().then(|| live.clone().find(is_founder))?)
+        let mut paths = self.shared.paths().iter();
+        paths.position(|member| !member.vacant && is_on(member))
+    }
+
+    /// May any path acknowledge?
+    pub(super) fn can_acknowledge(&self) -> bool {
+        self.stream.is_some() && self.shared.paths().iter().any(Member::may_acknowledge)
     }
 
     /// Acknowledgements return by the path that the composition names, or by those that numbers come by, in turn, while they work, or
     /// else by the best one; see `return_by`.
-    pub(super) fn ack_path(&self) -> Option<usize> {
+    fn ack_path(&self, now: Time) -> Option<usize> {
         let stream = self.stream.as_ref()?;
         let (latest, _) = stream.latest;
         let paths = self.shared.paths();
-        let may = |member: &Member| {
-            let connection = &member.connection;
-            !member.vacant && connection.lane().is_some() && connection.says_what_arrived()
-        };
+        let may = Member::may_acknowledge;
         let wanted = match self.composition.ack_return {
             AckReturn::Any => None,
-            AckReturn::Fixed(line) => self.path_on(line),
+            AckReturn::Fixed(line) => self.path_on(line).filter(|_| stream.unheard_until <= now),
         };
         let in_turn = wanted.into_iter();
         let in_turn = in_turn.chain(stream.owed.iter().copied()).chain([latest]);

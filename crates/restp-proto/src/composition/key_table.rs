@@ -221,7 +221,13 @@ pub static KEYS: &[Key] = &[
         "CMT §3",
         "numbering = shared",
         Access::Choice {
-            choices: || vec!["any", "1", "2", "…"],
+            // As many as an association has paths; who has added and removed more lines may name a later one.
+            choices: || {
+                let mut lines = vec!["any"];
+                lines.extend(["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]);
+                lines.extend(["11", "12", "13", "14", "15"]);
+                lines
+            },
             read: |c| shared_numbers(c).map(|c| c.ack_return.to_string()),
             write: |c, value| {
                 shared_numbers(c)?.ack_return = value.parse().ok()?;

@@ -29,6 +29,7 @@ pub(crate) use intake::{Packet, kept};
 pub(crate) use receive::{granted, window_bytes};
 pub(crate) use restp_services::connection_management::Ports;
 pub(crate) use subflow::{MAX_PATHS, Said, Setup, Stream, Turn, asks_for_integrity, hash_of};
+pub(crate) use timers::STANDBY_INTERVAL;
 
 use state::State;
 

@@ -30,6 +30,7 @@ pub(crate) enum Setup {
         local: Key,
         remote: Option<Key>,
         hash: JoinHash,
+        address_id: u8,
     },
     /// A further one: both ends prove that they know the keys.
     Join {
@@ -145,7 +146,9 @@ impl Subflow {
     /// The keys, once both are known.
     fn keys(&self) -> Option<Keys> {
         match self.setup {
-            Setup::Capable { local, remote, hash } => Some(Keys {
+            Setup::Capable {
+                local, remote, hash, ..
+            } => Some(Keys {
                 local,
                 remote: remote?,
                 hash,
@@ -185,7 +188,13 @@ impl Subflow {
             header.window = self.window;
         }
         header.mp = Some(match &self.setup {
-            Setup::Capable { local, hash, .. } => MpSetup::Capable(MpCapable {
+            Setup::Capable {
+                local,
+                hash,
+                address_id,
+                ..
+            } => MpSetup::Capable(MpCapable {
+                address_id: if answer || !self.shares { 0 } else { *address_id },
                 flags: self.asks()
                     | if answer {
                         chosen(*hash)
@@ -233,7 +242,10 @@ impl Subflow {
     /// The third form of the set-up extension.
     fn confirmation(&self) -> Option<MpSetup> {
         match &self.setup {
-            Setup::Capable { local, remote, hash } => Some(MpSetup::Capable(MpCapable {
+            Setup::Capable {
+                local, remote, hash, ..
+            } => Some(MpSetup::Capable(MpCapable {
+                address_id: 0,
                 flags: self.asks() | chosen(*hash),
                 keys: wire::Keys::Both {
                     initiator: *local,

@@ -200,6 +200,6 @@ impl Connection {
 /// Questions to a silent peer before it is given up.
 const KEEPALIVES: u64 = 4;
 /// An idle path is asked this often, so that a dead one is known before it is needed.
-pub(super) const STANDBY_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const STANDBY_INTERVAL: Duration = Duration::from_secs(5);
 /// A peer that is borne for hours is still asked this often.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);

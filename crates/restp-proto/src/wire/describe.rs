@@ -55,7 +55,7 @@ pub fn describe(pdu: &[u8]) -> Result<Vec<Field>, ParseError> {
         list.add("Cookie", 8 * cookie.as_bytes().len(), cookie_meaning(cookie));
     }
     match &header.mp {
-        Some(MpSetup::Capable(capable)) => mp_capable(&mut list, capable),
+        Some(MpSetup::Capable(capable)) => mp_capable(&mut list, capable, header.services.shared_numbers),
         Some(MpSetup::Join(join)) => mp_join(&mut list, join),
         None => {}
     }
@@ -314,7 +314,7 @@ fn cookie_meaning(cookie: &Cookie) -> String {
     format!("minted by the server, {} bytes", cookie.as_bytes().len())
 }
 
-fn mp_capable(list: &mut List<'_>, capable: &MpCapable) {
+fn mp_capable(list: &mut List<'_>, capable: &MpCapable, shares: bool) {
     let integrity = if capable.flags & codes::CAPABLE_INTEGRITY != 0 {
         "integrity required, "
     } else {
@@ -326,7 +326,12 @@ fn mp_capable(list: &mut List<'_>, capable: &MpCapable) {
         _ => "unassigned algorithm among the selected",
     };
     list.add("MP_CAPABLE Flags", 8, format!("{integrity}{crypto}"));
-    list.add("MP_CAPABLE pad", 24, "ignored");
+    if shares && capable.form() == Form::Syn {
+        list.add("MP_CAPABLE pad", 16, "ignored");
+        list.add("Address ID", 8, address_of_sender(capable.address_id));
+    } else {
+        list.add("MP_CAPABLE pad", 24, "ignored");
+    }
     let key_bits = 8 * size_of::<Key>();
     if capable.form() != Form::SynAck {
         list.add("Sender's Key", key_bits, "key of the initiator");
@@ -334,6 +339,10 @@ fn mp_capable(list: &mut List<'_>, capable: &MpCapable) {
     if !matches!(capable.keys, Keys::Initiator(_)) {
         list.add("Receiver's Key", key_bits, "key of the responder");
     }
+}
+
+fn address_of_sender(id: u8) -> String {
+    format!("address {id} of the sender")
 }
 
 fn mp_join(list: &mut List<'_>, join: &MpJoin) {
@@ -348,7 +357,7 @@ fn mp_join(list: &mut List<'_>, join: &MpJoin) {
                 "regular subflow"
             },
         );
-        list.add("Address ID", 8, format!("address {address_id} of the sender"));
+        list.add("Address ID", 8, address_of_sender(address_id));
     };
     match join {
         MpJoin::Syn {

@@ -194,7 +194,12 @@ impl Header {
             tail = Tail::Cookie(cookie::parse(reader, fixed_after)?);
         }
         let mp = if shape.mpx != 0 {
-            Some(mp::parse(reader, shape.mpx, base.flags)?)
+            Some(mp::parse(
+                reader,
+                shape.mpx,
+                base.flags,
+                base.services.shared_numbers,
+            )?)
         } else {
             None
         };

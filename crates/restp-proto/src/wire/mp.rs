@@ -65,8 +65,13 @@ pub(super) fn announced_words(mpx: u8, flags: Flags) -> usize {
     }
 }
 
-/// Reads the extension that `mpx`, not 0, announces.
-pub(super) fn parse(reader: &mut Reader<'_>, mpx: u8, flags: Flags) -> Result<MpSetup, ParseError> {
+/// Reads the extension that `mpx`, not 0, announces. `shares`: paths share the numbers.
+pub(super) fn parse(
+    reader: &mut Reader<'_>,
+    mpx: u8,
+    flags: Flags,
+    shares: bool,
+) -> Result<MpSetup, ParseError> {
     let Some(form) = Form::of(flags) else {
         return Err(ParseError::new(
             1,
@@ -75,7 +80,7 @@ pub(super) fn parse(reader: &mut Reader<'_>, mpx: u8, flags: Flags) -> Result<Mp
         ));
     };
     match mpx {
-        MPX_CAPABLE => mp_capable::parse(reader, form).map(MpSetup::Capable),
+        MPX_CAPABLE => mp_capable::parse(reader, form, shares).map(MpSetup::Capable),
         MPX_JOIN => mp_join::parse(reader, form).map(MpSetup::Join),
         reserved => Err(ParseError::new(6, "MPX 0, 1 or 2", Found::Value(reserved.into()))),
     }
@@ -89,6 +94,13 @@ pub(super) fn check(header: &Header) -> Result<(), EmitError> {
             found: header.flags.bits().into(),
             rule: "SYN and ACK must name the form of the multipath set-up extension that is present",
         }),
+        Some(MpSetup::Capable(capable)) if !mp_capable::fits(capable, header.services.shared_numbers) => {
+            Err(EmitError::Forbidden {
+                field: "MP_CAPABLE Address ID",
+                found: capable.address_id.into(),
+                rule: "said in the SYN, where paths share the numbers",
+            })
+        }
         _ => Ok(()),
     }
 }

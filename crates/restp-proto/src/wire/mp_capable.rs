@@ -3,7 +3,8 @@
 //! | Field | Bits | SYN | SYN-ACK | ACK |
 //! |---|---|---|---|---|
 //! | Flags A..H | 8 | yes | yes | yes |
-//! | pad | 24 | 0 | 0 | 0 |
+//! | pad | 16 | 0 | 0 | 0 |
+//! | Address ID (project) where paths share the numbers; otherwise pad | 8 | yes | 0 | 0 |
 //! | Sender's key (connection initiator's) | 64 | yes | no | yes |
 //! | Receiver's key (responder's) | 64 | no | yes | yes |
 
@@ -21,6 +22,8 @@ pub type Key = [u8; 8];
 pub struct MpCapable {
     /// A = integrity required, B = 0, C..H = crypto algorithms (`codes::CAPABLE_*`).
     pub flags: u8,
+    /// In the SYN, where paths share the numbers: as in MP_JOIN, how many addresses the sender had added before this one. Elsewhere 0.
+    pub address_id: u8,
     /// The key of the initiator, of the responder, or both.
     pub keys: Keys,
 }
@@ -73,9 +76,15 @@ pub(super) const fn words(form: Form) -> usize {
     }
 }
 
-pub(super) fn parse(reader: &mut Reader<'_>, form: Form) -> Result<MpCapable, ParseError> {
+/// Does this packet say which address it leaves from?
+fn names_address(form: Form, shares: bool) -> bool {
+    shares && form == Form::Syn
+}
+
+/// `shares`: paths share the numbers.
+pub(super) fn parse(reader: &mut Reader<'_>, form: Form, shares: bool) -> Result<MpCapable, ParseError> {
     const NAME: &str = "MP_CAPABLE (3 words in SYN and SYN-ACK, 5 in ACK)";
-    let &[flags, _, _, _] = reader.take(NAME)?;
+    let &[flags, _, _, address_id] = reader.take(NAME)?;
     let first = *reader.take(NAME)?;
     let keys = match form {
         Form::Syn => Keys::Initiator(first),
@@ -85,11 +94,24 @@ pub(super) fn parse(reader: &mut Reader<'_>, form: Form) -> Result<MpCapable, Pa
             responder: *reader.take(NAME)?,
         },
     };
-    Ok(MpCapable { flags, keys })
+    Ok(MpCapable {
+        flags,
+        address_id: if names_address(form, shares) {
+            address_id
+        } else {
+            0
+        },
+        keys,
+    })
+}
+
+/// Is the address said where it is read?
+pub(super) fn fits(capable: &MpCapable, shares: bool) -> bool {
+    capable.address_id == 0 || names_address(capable.form(), shares)
 }
 
 pub(super) fn emit(capable: &MpCapable, out: &mut Writer<'_>) {
-    out.put(&[capable.flags, 0, 0, 0]);
+    out.put(&[capable.flags, 0, 0, capable.address_id]);
     match &capable.keys {
         Keys::Initiator(key) | Keys::Responder(key) => out.put(key),
         Keys::Both { initiator, responder } => {

@@ -17,6 +17,13 @@ fn returning_by(path: &str) -> (Pair, FlowId, Dead) {
 
 /// How many packets the receiver sends by each path in a second of data that come by both.
 fn answers(pair: &mut Pair, flows: (FlowId, FlowId)) -> [usize; 2] {
+    let by = packets(pair, flows);
+    assert!(by[0][0] > 100 && by[0][1] > 100, "data by both");
+    [by[1][0], by[1][1]]
+}
+
+/// The packets of a second of data: those that each end sends by each of the client's first three addresses.
+fn packets(pair: &mut Pair, flows: (FlowId, FlowId)) -> [[usize; 3]; 2] {
     let before = pair.log.len();
     stream(pair, flows, secs(1));
     let log = &pair.log[before..];
@@ -25,8 +32,7 @@ fn answers(pair: &mut Pair, flows: (FlowId, FlowId)) -> [usize; 2] {
             .filter(|seen| seen.from == from && [seen.path.local, seen.path.remote].contains(&client(n)))
             .count()
     };
-    assert!(by(1, 0) > 100 && by(2, 0) > 100, "data by both");
-    [by(1, 1), by(2, 1)]
+    [0, 1].map(|from| [1, 2, 3].map(|n| by(n, from)))
 }
 
 #[test]
@@ -73,6 +79,20 @@ fn where_the_path_that_is_named_is_dead_they_return_by_the_other() {
     assert!(gap < secs(1), "{gap:?}");
 }
 
+/// Numbers still came by it, and acknowledgements kept to it for good: the sender, that had none, asked, and heard no more than the
+/// answers by the other path, after seconds of silence each time.
+#[test]
+fn where_the_path_that_is_named_is_dead_on_the_way_back_they_return_by_the_other() {
+    let (mut pair, flow, dead) = returning_by("1");
+    let accepted = both_up(&mut pair);
+    stream(&mut pair, (flow, accepted), secs(1));
+    dead.borrow_mut().insert((client(1), 1));
+    let cut = pair.now;
+    let (times, _) = stream(&mut pair, (flow, accepted), secs(6));
+    let gap = longest_gap(&times, cut);
+    assert!(gap < secs(2), "{gap:?}");
+}
+
 /// The first line goes and comes again, as the third: the second one keeps its number.
 #[test]
 fn a_path_keeps_its_number_when_another_is_removed() {
@@ -90,5 +110,42 @@ fn a_path_keeps_its_number_when_another_is_removed() {
         pair.run_for(secs(2));
         let answers = answers(&mut pair, (flow, accepted));
         assert_eq!(answers.map(|count| count > 50), is_used, "{path}: {answers:?}");
+    }
+}
+
+/// The receiver took the path that began the association for the lowest line that no living path named, so the number of a dead one
+/// fell to it.
+#[test]
+fn a_path_keeps_its_number_where_one_before_it_never_came_up_or_is_removed() {
+    for (path, removed, is_used) in [
+        ("2", false, [false, true, false]),
+        ("2", true, [false, true, false]),
+        ("1", true, [false, true, true]),
+        ("3", true, [false, false, true]),
+    ] {
+        let (mut pair, flow, dead) = returning_by(path);
+        let third = line(&pair, 3);
+        pair.ends[0]
+            .add_path(pair.now, flow, third, false)
+            .expect("one more");
+        kill(&dead, 1);
+        pair.run_for(secs(1));
+        if removed {
+            heal(&dead);
+            pair.run_for(secs(3));
+            let first = line(&pair, 1);
+            pair.ends[0]
+                .remove_path(pair.now, flow, first)
+                .expect("others work");
+            pair.run_for(secs(1));
+        }
+        let accepted = pair.accepted().expect("accepted");
+        let by = packets(&mut pair, (flow, accepted));
+        assert!(by[0][1] > 100 && by[0][2] > 100, "data by both: {by:?}");
+        assert_eq!(
+            by[1].map(|count| count > 50),
+            is_used,
+            "{path}, {removed}: {by:?}"
+        );
     }
 }

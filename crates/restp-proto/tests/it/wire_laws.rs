@@ -166,7 +166,12 @@ fn any_header() -> impl Strategy<Value = Header> {
         let with_cookie = opportunistic && syn && ack == cookie_exchange;
         let numbered = error.has(ErrorControl::ARQ) || services.numbered();
         let multipath = services.multipath();
-        let mp = mp.into_iter().find(|mp| multipath && form(mp) == (syn, ack));
+        let mut mp = mp.into_iter().find(|mp| multipath && form(mp) == (syn, ack));
+        if let Some(MpSetup::Capable(capable)) = &mut mp
+            && (ack || !services.shared_numbers)
+        {
+            capable.address_id = 0;
+        }
         let dss = dss.filter(|_| multipath).map(|dss| match dss {
             _ if !with_cookie => dss,
             Dss { fin, mapping, .. } => Dss {
@@ -255,7 +260,13 @@ fn any_mp() -> impl Strategy<Value = Vec<MpSetup>> {
     (any::<u8>(), any::<bool>(), any::<u8>(), bytes)
         .prop_map(
             |(flags, backup, address_id, (initiator, responder, token, random, hmac))| {
-                let capable = |keys| MpSetup::Capable(MpCapable { flags, keys });
+                let capable = |keys| {
+                    MpSetup::Capable(MpCapable {
+                        flags,
+                        address_id,
+                        keys,
+                    })
+                };
                 vec![
                     capable(Keys::Initiator(initiator)),
                     capable(Keys::Responder(responder)),
@@ -387,7 +398,8 @@ fn canonical(pdu: &[u8], header: &Header, length: usize) -> Vec<u8> {
     at += header.cookie().map_or(0, |cookie| cookie.as_bytes().len());
     match header.mp {
         Some(MpSetup::Capable(capable)) => {
-            bytes[at + 1..at + 4].fill(0);
+            let names_address = header.services.shared_numbers && matches!(capable.keys, Keys::Initiator(_));
+            bytes[at + 1..at + if names_address { 3 } else { 4 }].fill(0);
             at += if matches!(capable.keys, Keys::Both { .. }) {
                 20
             } else {

@@ -243,6 +243,7 @@ fn multipath(meaning: &Value) -> Option<MpSetup> {
         };
         MpSetup::Capable(MpCapable {
             flags: c["flags"].as_u64().unwrap() as u8,
+            address_id: c["address_id"].as_u64().unwrap_or(0) as u8,
             keys,
         })
     });

@@ -196,11 +196,14 @@ impl Lane {
     }
 
     /// `number` is reported for the first time, so long after it left last. The lane that declared it lost, where it had only been
-    /// late; what leaves again because its lane is late was declared lost by none.
+    /// late; what leaves again because its lane is late was declared lost by none. What an earlier path of this lane brought says
+    /// nothing of this one.
     pub(super) fn deliver(&mut self, number: u64, entry: Entry, age: Duration) -> Option<LaneId> {
+        if !self.has_carried(&entry) {
+            return None;
+        }
         let early = entry.repeated() && self.min_rtt.is_some_and(|least| age < least);
         let blamed = match entry.fate {
-            Fate::Lost if !self.has_carried(&entry) => None,
             Fate::Lost => Some(entry.lane),
             Fate::InFlight if early && entry.blamed != LaneId::NONE => Some(entry.blamed),
             _ => None,
@@ -244,6 +247,9 @@ impl Lane {
 
     /// `entry` has not come by this lane, and is not waited for.
     pub(super) fn on_uncarried(&mut self, entry: Entry) {
+        if !self.has_carried(&entry) {
+            return;
+        }
         self.news.uncarried += 1;
         if entry.order > self.latest_arrival.max(self.latest_delivered()) {
             let since = self.news.uncarried_since.unwrap_or(entry.sent_at);
@@ -339,7 +345,8 @@ impl Scoreboard {
             self.entry(number)
                 .is_some_and(|entry| entry.fate == Fate::InFlight)
         };
-        let awaited = || self.awaited(lane);
+        let is_new = lane.earlier == 0 || news.delivered + news.uncarried > 0;
+        let awaited = || self.awaited(lane).filter(move |_| is_new); // what an earlier path of it left, others bring
         let arrived = awaited().filter(is_in).min();
         Feedback {
             advanced: u64::from(awaited().any(|number| is_in(&number))),

@@ -213,7 +213,48 @@ fn a_path_that_takes_the_place_of_another_begins_with_nothing() {
         (1, None),
         "3 came by the old one"
     );
+    assert_eq!(board.lane(ids[1]).news(), LaneNews::default());
+    let here = board.feedback_in_hand(&feedback);
+    assert_eq!((here.advanced, here.head_arrived), (0, false));
     assert_eq!(board.lane(ids[1]).latest_delivered(), 0);
+}
+
+/// The new path counted what the old one had sent: four times what it carries, in its window and for BBR's rate.
+#[test]
+fn what_an_earlier_path_brought_is_no_rate_of_the_one_in_its_place() {
+    let (mut board, ids) = sent(1, &[0, 1, 1, 1]);
+    board.take_in_hand(ids[1]);
+    board.renew_lane(ids[1]);
+    let new = board.on_sent(at(100), 1000);
+    let feedback = board.acknowledge(at(120), &AckReport::pointer(new + 1)).unwrap();
+    assert_eq!(feedback.delivered, 5);
+    let news = board.lane(ids[1]).news();
+    assert_eq!((news.delivered, news.delivered_bytes), (1, 1000));
+    assert_eq!(news.rate.map(|rate| rate.delivered_bytes), Some(1000));
+    let here = board.feedback_in_hand(&feedback);
+    assert_eq!((here.advanced, here.delivered), (1, 1));
+}
+
+#[test]
+fn what_was_rebuilt_of_an_earlier_path_is_no_loss_of_the_one_in_its_place() {
+    for renewed in [false, true] {
+        let (mut board, ids) = sent(1, &[0, 1, 1]);
+        if renewed {
+            board.renew_lane(ids[1]);
+        }
+        let mut uncarried = Uncarried::default();
+        uncarried.insert_all(2..4);
+        let rebuilt = AckReport {
+            uncarried,
+            ..AckReport::pointer(4)
+        };
+        board.acknowledge(at(50), &rebuilt).unwrap();
+        let news = board.lane(ids[1]).news();
+        assert_eq!(
+            (news.uncarried, news.uncarried_since.is_some()),
+            if renewed { (0, false) } else { (2, true) }
+        );
+    }
 }
 
 #[test]
