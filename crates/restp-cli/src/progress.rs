@@ -208,8 +208,10 @@ impl News {
             };
             // Nobody reads it: the result will say so.
             let _ = progress.aside(|| output.result(&news, |_| String::new()));
-        } else {
+        } else if self.is_for_people {
             progress.note(format!("{seconds:.2} s: path {local} - {remote} is {state}"));
+        } else {
+            tracing::debug!(%local, %remote, state, "path");
         }
     }
 }

@@ -25,7 +25,6 @@ use tokio::time::timeout;
 pub struct Client {
     trust: Trust,
     carriers: Carriers,
-    _monitor: Monitor,
     locals: Vec<Local>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -76,6 +75,8 @@ pub fn run_all(
         let Some(first) = clients.first() else {
             return Ok(());
         };
+        let endpoints: Vec<_> = clients.iter().map(|client| client.carriers.endpoint()).collect();
+        let monitor = Monitor::start(command.name(), &endpoints, &link.monitor)?;
         let result = tokio::select! {
             result = work(&clients) => result,
             failure = first.trust.doubt(first.carriers.endpoint(), user_timeout) => Err(failure),
@@ -83,6 +84,7 @@ pub fn run_all(
         };
         let explained = |failure| first.trust.explain(first.carriers.endpoint()).unwrap_or(failure);
         let result = result.map_err(explained);
+        drop(monitor);
         for client in clients {
             Client::close(client).await;
         }
@@ -168,12 +170,10 @@ impl Client {
         let endpoint = dial::bind(&locals, &addresses, config, security)?;
         trust.tell(&endpoint);
         dial::expect_relays(&endpoint, &to);
-        let monitor = Monitor::start(command.name(), &endpoint, &link.monitor)?;
         let capability = to[0].ticket.capability().unwrap_or_else(Capability::none);
         Ok(Client {
             trust,
             carriers: Carriers::new((endpoint, port), addresses, all_paths, user_timeout, capability),
-            _monitor: monitor,
             locals,
             tasks: Mutex::default(),
         })

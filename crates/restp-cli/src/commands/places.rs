@@ -24,6 +24,11 @@ impl Visitor {
         Visitor(Some((at, connection.peer_key())))
     }
 
+    /// His key; none where no seal proves it.
+    pub fn key(&self) -> Option<PublicKey> {
+        self.0.and_then(|(_, key)| key)
+    }
+
     /// Who is at `source`, whatever his key.
     #[cfg(test)]
     pub fn at(source: IpAddr) -> Self {

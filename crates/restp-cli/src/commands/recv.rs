@@ -60,7 +60,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         let interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
         let content = content.start(&endpoint)?;
-        let _monitor = Monitor::start("recv", &endpoint, &arguments.host.monitor)?;
+        let _monitor = Monitor::start("recv", &[&endpoint], &arguments.host.monitor)?;
         let relays = host::register(&arguments.host.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability.clone(), &relays);
         announce(&ticket, content.as_ref(), &folder, output)?;
@@ -137,6 +137,19 @@ struct Departure {
     peer: String,
     visitor: Visitor,
     result: Result<(Arrival, Outcome), ReceiveError>,
+}
+
+/// What is printed of a transfer.
+#[derive(Serialize)]
+struct Received<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    /// Where the sender is.
+    peer: &'a str,
+    /// The sender's; `null` without a seal.
+    key: Option<String>,
+    /// Where each thing is that the sender named.
+    places: Vec<String>,
 }
 
 /// Where transfers run.
@@ -230,7 +243,18 @@ impl Hall {
                     for place in &arrival.places {
                         crate::output::note(format!("{peer}: {}", place.display()));
                     }
-                    self.output.result(&outcome, Outcome::to_string)
+                    let received = Received {
+                        outcome: &outcome,
+                        peer: &peer,
+                        key: visitor.key().map(|key| key.to_string()),
+                        places: arrival
+                            .places
+                            .iter()
+                            .map(|place| place.display().to_string())
+                            .collect(),
+                    };
+                    self.output
+                        .result(&received, |received| received.outcome.to_string())
                 })?;
                 Ok(self.once.then_some(Ok(())))
             }

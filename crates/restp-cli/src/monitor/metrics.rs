@@ -256,7 +256,7 @@ mod tests {
         let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config, Trust::Nobody).unwrap();
         let observed = Arc::new(Observed {
             command: "recv",
-            overview: endpoint.overview(),
+            overviews: vec![endpoint.overview()],
             clock: restp::clock::Clock::start(),
         });
         // Less room than any answer needs.

@@ -26,26 +26,26 @@ use tokio::task::JoinSet;
 /// Until a listener that fails is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Shows an endpoint until it is dropped.
+/// Shows endpoints until it is dropped.
 pub struct Monitor {
     socket: Option<PathBuf>,
     _tasks: JoinSet<()>,
 }
 
 impl Monitor {
-    /// Shows the connections of `endpoint`, in which `command` does its work. A host without a place for the socket is none
+    /// Shows the connections of `endpoints`, in which `command` does its work. A host without a place for the socket is none
     /// that `restp top` sees: that stops nobody's work.
     ///
     /// # Errors
     /// When the address for metrics cannot be had.
     pub fn start(
         command: &'static str,
-        endpoint: &Endpoint,
+        endpoints: &[&Endpoint],
         arguments: &MonitorArgs,
     ) -> Result<Self, Failure> {
         let observed = Arc::new(Observed {
             command,
-            overview: endpoint.overview(),
+            overviews: endpoints.iter().map(|endpoint| endpoint.overview()).collect(),
             clock: Clock::start(),
         });
         let mut tasks = JoinSet::new();

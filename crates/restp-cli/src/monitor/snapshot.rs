@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 /// What is looked at.
 pub struct Observed {
     pub command: &'static str,
-    pub overview: Overview,
+    /// One or more.
+    pub overviews: Vec<Overview>,
     /// Since the command began to show itself.
     pub clock: Clock,
 }
@@ -79,15 +80,29 @@ pub struct Path {
 }
 
 impl Observed {
-    /// A look; `None` once the endpoint is gone.
+    /// A look; `None` once the endpoints are gone.
     pub fn look(&self) -> Option<Snapshot> {
-        let view = self.overview.look()?;
+        let looks = self.overviews.iter().enumerate();
+        let views: Vec<_> = looks
+            .filter_map(|(nth, overview)| Some((nth as u64, overview.look()?)))
+            .collect();
+        if views.is_empty() {
+            return None;
+        }
+        let all = self.overviews.len() as u64;
+        let connections = views.iter().flat_map(|(nth, view)| {
+            let id = move |own: u64| own.wrapping_mul(all).wrapping_add(*nth); // each endpoint counts for itself
+            view.connections.iter().map(move |view| Connection {
+                id: id(view.id.0),
+                ..Connection::of(view)
+            })
+        });
         Some(Snapshot {
             command: self.command.into(),
             pid: std::process::id(),
             seconds: self.clock.now().since(Time::ZERO).as_secs_f64(),
-            forged_datagrams: view.seal.forged,
-            connections: view.connections.iter().map(Connection::of).collect(),
+            forged_datagrams: views.iter().map(|(_, view)| view.seal.forged).sum(),
+            connections: connections.collect(),
         })
     }
 }

@@ -6,7 +6,7 @@ use restp::clock::Clock;
 use restp::{Connection, FlowStats, PathAddress, PathEvent, PathState, PathStats};
 use restp_base::observe::Changed;
 use restp_base::time::{Duration, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -74,6 +74,8 @@ pub struct News {
     pub event: PathEvent,
     /// When.
     pub seconds: f64,
+    /// Or for programs alone.
+    pub is_for_people: bool,
 }
 
 impl Watch {
@@ -156,9 +158,10 @@ impl Watch {
             tokio::select! {
                 Some(event) = connection.path_event() => {
                     let now = self.clock.now();
-                    lately.on_event(now, event);
+                    let is_for_people = lately.on_event(now, event);
                     news(News {
                         event,
+                        is_for_people,
                         seconds: now.since(Time::ZERO).as_secs_f64(),
                     });
                 }
@@ -203,14 +206,26 @@ impl News {
 struct Lately {
     looks: VecDeque<Vec<PathStats>>,
     silent_since: BTreeMap<PathAddress, Time>,
+    /// Suspect, and no more than that so far.
+    suspect: BTreeSet<PathAddress>,
 }
 
 impl Lately {
-    /// Paths of several tell of themselves when they fall silent.
-    fn on_event(&mut self, now: Time, event: PathEvent) {
+    /// Paths of several tell of themselves when they fall silent. False where it is no news for people: on paths that wait in queues or are
+    /// read by a busy machine answers are overdue now and then, for less than the blink of an eye.
+    fn on_event(&mut self, now: Time, event: PathEvent) -> bool {
+        let was_suspect = self.suspect.remove(&event.path);
         match event.state {
             PathState::Up | PathState::Closed => _ = self.silent_since.remove(&event.path),
             PathState::Suspect | PathState::Down => _ = self.silent_since.entry(event.path).or_insert(now),
+        }
+        match event.state {
+            PathState::Suspect => {
+                self.suspect.insert(event.path);
+                false
+            }
+            PathState::Up => !was_suspect,
+            PathState::Down | PathState::Closed => true,
         }
     }
 
@@ -333,6 +348,30 @@ mod tests {
             "since the suspicion"
         );
         assert_eq!(told(PathState::Up, 20), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_answer_that_is_overdue_for_a_moment_is_no_news_for_people() {
+        let mut lately = Lately::default();
+        let path = path(1).path;
+        let states = [
+            (PathState::Up, true),
+            (PathState::Suspect, false),
+            (PathState::Up, false),
+            (PathState::Suspect, false),
+            (PathState::Down, true),
+            (PathState::Up, true),
+            (PathState::Suspect, false),
+            (PathState::Closed, true),
+            (PathState::Up, true),
+        ];
+        for (state, is_news) in states {
+            assert_eq!(
+                lately.on_event(Time::ZERO, PathEvent { path, state }),
+                is_news,
+                "{state:?}"
+            );
+        }
     }
 
     #[test]

@@ -148,6 +148,29 @@ fn tcp_connections_are_streams_of_one_connection() {
     writer.join().unwrap();
 }
 
+/// Each half asked for the port of the metrics, and one hid the other.
+#[test]
+fn what_goes_by_tcp_and_by_udp_is_shown_by_one_command() {
+    let runtime = tempfile::tempdir().unwrap();
+    let [tcp, udp] = [target(echo), "127.0.0.1:9".parse().unwrap()];
+    let server = serve(&[&format!("tcp:{tcp}"), &format!("udp:{udp}")], &[]);
+    let rules = ["-L", &rule("0", tcp), "--udp", &rule("0", udp), "--metrics", "0"];
+    let words = [&["forward", "--json", &server.ticket][..], &rules].concat();
+    let mut forward = start(runtime.path(), &words);
+    assert_eq!(forward.json()["forwards"].as_array().unwrap().len(), 2);
+    let seen = top(runtime.path(), &[], |lines| {
+        lines
+            .iter()
+            .map(|line| line["connections"].as_array().unwrap().len())
+            .eq([2])
+    });
+    let of = |nth: usize, what: &str| seen[0]["connections"][nth][what].clone();
+    assert_ne!(of(0, "id"), of(1, "id"));
+    let mut reliability = [0, 1].map(|nth| of(nth, "composition")["reliability"].to_string());
+    reliability.sort();
+    assert_eq!(reliability, ["\"arq\"", "\"unreliable\""]);
+}
+
 #[test]
 fn what_a_killed_command_leaves_is_removed() {
     let runtime = tempfile::tempdir().unwrap();

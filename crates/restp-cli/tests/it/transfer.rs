@@ -14,9 +14,10 @@ use tokio::time::timeout;
 /// As in docs/protocol/file-transfer.md.
 pub const SERVICE_PORT: u16 = 7070;
 
-fn check_result(result: &Value, content: &[u8]) {
+/// The result of a sender, or of a receiver, which has `more`.
+fn check_result(result: &Value, content: &[u8], more: &[&str]) {
     let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected = [
+    let both = [
         "bytes",
         "seconds",
         "goodput_bps",
@@ -32,7 +33,7 @@ fn check_result(result: &Value, content: &[u8]) {
         "found",
         "changes",
     ];
-    assert_eq!(keys, expected);
+    assert_eq!(keys, [&both[..], more].concat());
     assert_eq!(result["bytes"], content.len());
     let digest: String = Sha256::digest(content)
         .iter()
@@ -75,12 +76,17 @@ fn files_of_all_sizes_arrive_through_a_path_that_loses_packets() {
             &path.address,
         ]);
         assert_eq!(sent.code, Some(0), "{sent:?}");
-        check_result(&sent.json(), &content);
+        check_result(&sent.json(), &content, &[]);
         if bytes > 1 << 20 {
             let found = sent.json()["found"][0].as_str().unwrap().to_owned();
             assert!(found.contains(" % lost"), "{found}");
         }
-        check_result(&receiver.running.json(), &content);
+        let result = receiver.running.json();
+        check_result(&result, &content, &["peer", "key", "places"]);
+        let place = receiver.folder.path().join("Grüße 1.bin");
+        assert_eq!(result["places"], serde_json::json!([place]));
+        assert_eq!(result["peer"], result["paths"][0]["remote"]);
+        assert_eq!(result["key"].as_str().unwrap().len(), 52, "{result}");
         assert_eq!(receiver.names(), ["Grüße 1.bin"]);
         assert_eq!(
             fs::read(receiver.folder.path().join("Grüße 1.bin")).unwrap(),

@@ -60,7 +60,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
         let content = content.start(&endpoint)?;
-        let _monitor = Monitor::start("serve", &endpoint, &arguments.monitor)?;
+        let _monitor = Monitor::start("serve", &[&endpoint], &arguments.monitor)?;
         let relays = host::register(&arguments.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability, &relays);
         let word = ticket.to_string();

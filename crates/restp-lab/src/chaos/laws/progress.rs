@@ -3,10 +3,11 @@
 //! started again: where the other end waits a day for the link (ResTP §3.6), its application breaks off at the end of that time.
 
 use super::endings::is_out_of_reach;
-use super::evidence::{Evidence, Fault};
+use super::evidence::{Evidence, Fault, Pdu};
 use crate::chaos::trace::{Ending, What};
 use crate::chaos::{Side, liveness, network};
 use restp_base::time::{Duration, Time};
+use std::collections::BTreeSet;
 
 /// Wakes for every packet, and for every second.
 const WAKES_PER_PACKET: u64 = 4;
@@ -81,15 +82,20 @@ fn fills_queues(evidence: &Evidence<'_>, side: Side) -> bool {
 }
 
 /// Who waits for a day for the link, or bears a silence of a millisecond only, asks by its timers all day, and is answered: so many
-/// questions are no storm. Data are bounded by what was written, and are a small part of what was sent.
+/// questions are no storm. What it repeats asks, too; data that are new are bounded by what was written, and are a small part of what was
+/// sent.
 fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
     let trace = evidence.trace;
     let sent = trace.records.iter().filter_map(|record| match record.what {
-        What::Sent { packet, .. } => evidence.pdu(packet).map(|pdu| (record.at, pdu)),
+        What::Sent { packet, from, .. } => evidence.pdu(packet).map(|pdu| (record.at, from, pdu)),
         _ => None,
     });
-    let (data, questions): (Vec<_>, Vec<_>) = sent.partition(|(_, pdu)| !pdu.payload.is_empty());
-    let questions: Vec<Time> = questions.into_iter().map(|(at, _)| at).collect();
+    let mut numbers = BTreeSet::new();
+    let mut is_new = |from: Side, pdu: &Pdu| {
+        !pdu.payload.is_empty() && numbers.insert((from.index(), pdu.strand, pdu.header.sequence))
+    };
+    let (data, questions): (Vec<_>, Vec<_>) = sent.partition(|(_, from, pdu)| is_new(*from, pdu));
+    let questions: Vec<Time> = questions.into_iter().map(|(at, ..)| at).collect();
     let last = trace.records.last().map_or(Time::ZERO, |record| record.at);
     let pauses = Side::BOTH.map(|side| liveness::shortest_pause(evidence.composition(side)));
     data.len() * 10 < questions.len() && are_timed(&questions, last, evidence.case.paths() as u64, pauses)

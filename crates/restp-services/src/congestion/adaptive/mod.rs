@@ -11,6 +11,7 @@ mod mode;
 mod neighbours;
 mod rival;
 mod round;
+mod sustained;
 #[cfg(test)]
 mod tests;
 mod trips;
@@ -33,6 +34,7 @@ use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use rival::Damage;
 use round::Round;
+use sustained::Sustained;
 use trips::Trips;
 use unused::Unused;
 
@@ -71,6 +73,7 @@ pub struct Adaptive {
     /// Delivered in the last round, and the most of late in bit/s.
     rate: Option<Rate>,
     most: Recent<u64>,
+    sustained: Sustained,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
@@ -106,6 +109,7 @@ impl Adaptive {
             rounds: Rounds::default(),
             rate: None,
             most: Recent::default(),
+            sustained: Sustained::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
             alone: Alone::default(),
@@ -224,10 +228,13 @@ impl Adaptive {
         self.watch_use(sample.application_limited);
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         if sample.application_limited && self.rate.is_some_and(|known| rate < known) {
+            self.sustained.begin_anew();
             return; // the application's rate, not the path's
         }
         self.rate = Some(rate);
-        self.most.on_sample(view.now, rate.as_bps(), MOST_LIFE);
+        if let Some(kept_up) = self.sustained.on_round(view.now, sample) {
+            self.most.on_sample(view.now, kept_up.as_bps(), MOST_LIFE);
+        }
         let (Some(held), Some(queue), Some(shortest)) =
             (self.held(), self.trips.queue(), self.trips.shortest())
         else {
