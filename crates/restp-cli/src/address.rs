@@ -1,6 +1,7 @@
-//! Addresses as people type them: `192.0.2.1:4000`, `192.0.2.1`, `[2001:db8::1]:4000`, `example.org:4000`, `:4000` or `4000`.
+//! Addresses as people type them: `192.0.2.1:4000`, `192.0.2.1`, `[2001:db8::1]:4000`, `example.org:4000`, `:4000` or `4000`, and with a
+//! zone (RFC 4007 §11) `fe80::1%eth0` or `[fe80::1%eth0]:4000`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// UDP port at which `restp recv` listens and to which `restp send` sends unless another one is named.
 pub const DEFAULT_PORT: u16 = 7070;
@@ -10,13 +11,17 @@ pub const RELAY_PORT: u16 = 7071;
 
 const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2.1:7070 or example.org";
 
-/// Addresses of this host to listen at. A port alone stands for every address, an address alone has the `default_port`.
+/// Addresses of this host to listen at. A port alone stands for every address, as `[::]` does, an address alone has the `default_port`.
 ///
 /// # Errors
 /// When it is none.
 pub fn to_listen_at(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-    resolve(text, everywhere, default_port)
+    let found = resolve(text, everywhere, default_port)?;
+    Ok(match found[..] {
+        [one] if one.ip() == everywhere[1] => everywhere.map(|ip| (ip, one.port()).into()).to_vec(),
+        _ => found,
+    })
 }
 
 /// Addresses of a receiver, to try in this order. A port alone stands for this host.
@@ -70,14 +75,18 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok(vec![(ip, default_port).into()]);
     }
+    if let Some(address) = in_zone(text, default_port)? {
+        return Ok(vec![address]);
+    }
     let wrong = || format!("\"{}\" is no address; {FORMS}", text.escape_debug());
     let (host, port) = split(text, default_port).ok_or_else(wrong)?;
     if host.is_empty() {
         return Ok(without_host.map(|ip| (ip, port).into()).to_vec());
     }
     if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        let ip: Ipv6Addr = ip.parse().map_err(|_| wrong())?;
-        return Ok(vec![(ip, port).into()]);
+        let in_zone = in_zone(ip, port)?;
+        let plain = || Some(SocketAddr::from((ip.parse::<Ipv6Addr>().ok()?, port)));
+        return Ok(vec![in_zone.or_else(plain).ok_or_else(wrong)?]);
     }
     if !host.chars().all(|c| c.is_alphanumeric() || ".-_".contains(c)) {
         return Err(wrong());
@@ -89,6 +98,27 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
     match found.is_empty() {
         true => Err(format!("{host} has no address; {FORMS}")),
         false => Ok(found),
+    }
+}
+
+/// `IPV6%ZONE`, where the zone is an interface of this host, by name or number. None where it is written otherwise.
+fn in_zone(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
+    let Some((ip, zone)) = text.split_once('%') else {
+        return Ok(None);
+    };
+    let Ok(ip) = ip.parse::<Ipv6Addr>() else {
+        return Ok(None);
+    };
+    let number = zone
+        .parse()
+        .or_else(|_| nix::net::if_::if_nametoindex(zone).map_err(|_| zone));
+    match number {
+        Ok(number) => Ok(Some(SocketAddrV6::new(ip, port, 0, number).into())),
+        Err(zone) => Err(format!(
+            "\"{}\": there is no interface \"{}\" here; `restp paths` lists them",
+            text.escape_debug(),
+            zone.escape_debug()
+        )),
     }
 }
 
@@ -138,10 +168,29 @@ mod tests {
             to_listen_at(":4000", DEFAULT_PORT).map(|all| all[1].to_string()),
             Ok("[::]:4000".into())
         );
-        assert_eq!(
-            to_listen_at("127.0.0.1:0", DEFAULT_PORT).map(|all| all.len()),
-            Ok(1)
-        );
+        for (text, places) in [("127.0.0.1:0", 1), ("[::1]:0", 1), ("[::]:4000", 2), ("::", 2)] {
+            assert_eq!(
+                to_listen_at(text, DEFAULT_PORT).map(|all| all.len()),
+                Ok(places),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_zone_is_an_interface_of_this_host() {
+        for (text, address) in [
+            ("fe80::1%7", "[fe80::1%7]:7070"),
+            ("[fe80::1%7]", "[fe80::1%7]:7070"),
+            ("[fe80::1%7]:4000", "[fe80::1%7]:4000"),
+        ] {
+            assert_eq!(said(text), address, "{text}");
+        }
+        #[cfg(target_os = "linux")]
+        assert!(said("[fe80::1%lo]:4000").ends_with("]:4000"));
+        let why = to_send_to("[fe80::1%nowhere]:4000").expect_err("no such interface");
+        assert!(why.contains("no interface \"nowhere\""), "{why}");
+        assert!(to_send_to("[x%lo]:1").is_err() && to_send_to("192.0.2.1%lo").is_err());
     }
 
     #[test]

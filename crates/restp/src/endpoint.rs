@@ -256,7 +256,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// The bound addresses, with the ports the system chose.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         let sockets = self.sockets();
-        sockets.iter().map(|socket| socket.local()).collect()
+        sockets.iter().flat_map(|socket| socket.bound()).collect()
     }
 
     /// The first bound address; the unspecified one while this host has lost all that were bound.
@@ -279,7 +279,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
         let sockets = self.sockets();
         let mut paths: Vec<(usize, PathAddress)> = Vec::new();
         for &remote in remotes {
-            let same_family = |socket: &&Arc<Socket>| socket.local().is_ipv4() == remote.is_ipv4();
+            let same_family = |socket: &&Arc<Socket>| socket.has_family_of(remote.ip());
             let sources = sockets.iter().filter(same_family);
             let locals = sources.filter_map(|socket| socket.source_for(remote).ok());
             let mut locals: Vec<_> = locals.filter(|local| makes_sense(*local, remote)).collect();
@@ -320,9 +320,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     pub fn open(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
         let unreachable = |source| ConnectError::Unreachable { remote, source };
         let sockets = self.sockets();
-        let socket = sockets
-            .iter()
-            .find(|socket| socket.local().is_ipv4() == remote.is_ipv4());
+        let socket = sockets.iter().find(|socket| socket.has_family_of(remote.ip()));
         let socket = socket.ok_or_else(|| {
             unreachable(io::Error::new(
                 io::ErrorKind::AddrNotAvailable,

@@ -260,7 +260,12 @@ impl Locals {
 impl Place {
     fn update(&mut self, now: &BTreeMap<IpAddr, bool>, before: &BTreeMap<IpAddr, bool>, change: &mut Change) {
         if self.local.ip().is_unspecified() {
-            let same_family = |ip: &&IpAddr| ip.is_ipv4() == self.local.is_ipv4();
+            let same_family = |ip: &&IpAddr| {
+                let socket = self.socket.as_deref();
+                socket.map_or(ip.is_ipv4() == self.local.is_ipv4(), |socket| {
+                    socket.has_family_of(**ip)
+                })
+            };
             for ip in before.keys().chain(now.keys()).filter(same_family) {
                 let up = now.get(ip) == Some(&true);
                 if up || before.get(ip) == Some(&true) {

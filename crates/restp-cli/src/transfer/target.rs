@@ -88,9 +88,17 @@ pub fn is_closed(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
 }
 
+/// Is there no room for more?
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there and send again",
+        _ if is_full(error) => "; make room there and send again",
         io::ErrorKind::FileTooLarge => "; its file system or a limit does not allow files of this size",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; let the receiver run with --dir on a folder it may write to"

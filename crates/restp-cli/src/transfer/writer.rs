@@ -8,7 +8,7 @@ use super::folder::{self, Folder, Inside};
 use super::inventory::Basis;
 use super::manifest::{Entry, Kind, Manifest};
 use super::part;
-use super::target::{Delivery, Piece, TargetError, is_closed};
+use super::target::{Delivery, Piece, TargetError, is_closed, is_full};
 use rustix::fs::{self as system, AtFlags, Mode, Stat};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -254,15 +254,16 @@ impl Writer {
                 Some(Piece::End(claimed)) => break claimed,
                 Some(Piece::Forget) => return Err(TargetError::CutOff),
                 None => {
-                    if !self.folder.keep.is_zero() {
-                        copy.keep();
-                        // Those that are too many are removed in time in any case.
-                        let _ = part::bound(&folder.handle(), &self.part_name(number));
-                    }
+                    self.keep(number, copy);
                     return Err(TargetError::CutOff);
                 }
             };
-            written.map_err(|error| self.not_copied(number, error))?;
+            if let Err(error) = written {
+                if matches!(&error, CopyError::System(error) if is_full(error)) {
+                    self.keep(number, copy); // who makes room goes on with it
+                }
+                return Err(self.not_copied(number, error));
+            }
         };
         let copied = copy.end().map_err(|error| self.not_copied(number, error))?;
         if copied.digest != claimed {
@@ -273,6 +274,15 @@ impl Writer {
             });
         }
         Ok(copied)
+    }
+
+    /// Somebody may go on with this part of a file.
+    fn keep(&self, number: usize, copy: Copy<'_>) {
+        if !self.folder.keep.is_zero() {
+            copy.keep();
+            // Those that are too many are removed in time in any case.
+            let _ = part::bound(&self.folder.handle(), &self.part_name(number));
+        }
     }
 
     /// What has its name, opened when its turn comes: many files may be looked at before.

@@ -260,7 +260,7 @@ fn a_file_that_grows_while_it_is_sent_is_not_delivered() {
 }
 
 #[test]
-fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
+fn a_full_disk_is_said_on_both_sides_and_who_makes_room_goes_on() {
     use nix::mount::{MsFlags, mount, umount};
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("small");
@@ -276,7 +276,7 @@ fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
         eprintln!("SKIPPED: a file system of 1 MiB cannot be mounted here ({error})");
         return;
     }
-    let mut receiver = Running::start(&[
+    let words = [
         "recv",
         "--json",
         "--once",
@@ -284,12 +284,26 @@ fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
         "127.0.0.1:0",
         "--dir",
         place.to_str().unwrap(),
-    ]);
-    let ticket = receiver.json()["ticket"].as_str().unwrap().to_owned();
+    ];
     let file = write(folder.path(), "a", &content(4 << 20));
-    let sent = restp(&["send", file.to_str().unwrap(), &ticket]);
-    let received = receiver.end();
-    let left = common::names(&place);
+    let once = |options: &[&str]| {
+        let mut receiver = Running::start(&[&words[..], options].concat());
+        let ticket = receiver.json()["ticket"].as_str().unwrap().to_owned();
+        let sent = restp(&["send", "--json", file.to_str().unwrap(), &ticket]);
+        (sent, receiver.end(), common::names(&place))
+    };
+    let (.., nothing) = once(&["--keep", "0"]);
+    let (sent, received, left) = once(&[]);
+    mount(
+        None::<&str>,
+        &place,
+        None::<&str>,
+        MsFlags::MS_REMOUNT,
+        Some("size=8m"),
+    )
+    .unwrap();
+    let (again, ..) = once(&[]);
+    let whole = std::fs::read(place.join("a"));
     umount(&place).unwrap();
     assert_eq!(
         (sent.code, received.code),
@@ -303,7 +317,16 @@ fn a_full_disk_is_said_on_both_sides_and_nothing_stays() {
     assert!(received.stderr.contains("make room"), "{received:?}");
     let told = [".restp-", ".part", place.to_str().unwrap()];
     assert!(!told.iter().any(|path| sent.stderr.contains(path)), "{sent:?}");
-    assert!(left.is_empty(), "{left:?}");
+    assert!(nothing.is_empty(), "{nothing:?}");
+    assert!(
+        !left.is_empty() && left.iter().all(|name| name.starts_with(".restp-")),
+        "{left:?}"
+    );
+    assert!(whole.unwrap() == content(4 << 20));
+    assert!(
+        again.json()["resumed_bytes"].as_u64() > Some(500_000),
+        "{again:?}"
+    );
 }
 
 /// The system ends who writes more than `ulimit -f` allows by a signal, unless it is listened to.
@@ -329,4 +352,16 @@ fn a_file_above_a_limit_of_the_receiver_is_said_on_both_sides() {
     common::says(&sent, 1, &["the receiver failed", "a limit does not allow"]);
     common::says(&receiver.end(), 1, &["a limit does not allow"]);
     assert!(common::names(&dir).is_empty());
+}
+
+#[test]
+fn an_address_of_one_link_without_its_interface_is_answered_with_the_way_out() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let sent = restp(&["send", path, "[fe80::1]:7300", "--plain"]);
+    common::says(
+        &sent,
+        2,
+        &["[fe80::1]:7300 is an address of one link", "[fe80::1%eth0]:7300"],
+    );
 }

@@ -4,7 +4,7 @@
 
 use crate::common::programs::{echo, exchange, forward, rule, target};
 use crate::common::{Running, content, restp, says, write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 
 #[test]
@@ -73,6 +73,36 @@ fn a_socket_of_a_service_manager_is_served() {
     let forwarding = forward(ticket, &["-L", &rule("0", target)]);
     let stream = TcpStream::connect(forwarding.listens[0]).unwrap();
     assert!(exchange(stream, content(1000)) == content(1000));
+}
+
+/// It is one of both families where nothing else is said: its ticket had no address of IPv4, and who came from one had another
+/// name.
+#[test]
+fn a_socket_of_both_families_is_served_in_both() {
+    let raw = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None);
+    let bound = raw.and_then(|raw| {
+        raw.set_only_v6(false)?;
+        raw.bind(&SocketAddr::from(([0; 16], 0)).into())?;
+        Ok(UdpSocket::from(raw))
+    });
+    let Ok(socket) = bound else {
+        eprintln!("SKIPPED: no socket of both families can be had here");
+        return;
+    };
+    let port = socket.local_addr().unwrap().port();
+    let target = target(echo);
+    let place = format!("tcp:{target}");
+    let mut serving = activated(socket.into(), &["serve", "--json", "--allow", &place]);
+    let invitation = serving.json();
+    let addresses = invitation["addresses"].to_string();
+    assert!(addresses.contains('.'), "of IPv4, too: {addresses}");
+    let ticket = invitation["ticket"].as_str().unwrap();
+    for host in ["127.0.0.1", "[::1]"] {
+        let at = format!("{host}:{port}");
+        let forwarding = forward(ticket, &["-L", &rule("0", target), "--address", &at]);
+        let stream = TcpStream::connect(forwarding.listens[0]).unwrap();
+        assert!(exchange(stream, content(1000)) == content(1000), "{at}");
+    }
 }
 
 #[test]

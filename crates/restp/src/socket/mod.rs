@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `beside` | a second socket at the port of another one |
 //! | `bpf` | programs for the kernel |
+//! | `families` | IPv4 on a socket of IPv6 |
 //! | `fault` | what an error of a send says about its path |
 //! | `fragments` | whether the network may cut datagrams into pieces |
 //! | `inbox` | receive buffers that become payloads without a copy |
@@ -17,6 +18,7 @@
 mod beside;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod bpf;
+mod families;
 mod fault;
 mod fragments;
 mod inbox;
@@ -37,7 +39,7 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use restp_base::machine::{Ecn, PathAddress};
 use restp_base::time::Time;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 
@@ -76,6 +78,8 @@ pub(crate) struct Socket {
     io: tokio::net::UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
+    /// Of IPv4, too.
+    is_dual: bool,
     moved: Moved,
     fragments: Fragments,
 }
@@ -134,12 +138,16 @@ impl Socket {
 
     fn of(raw: socket2::Socket) -> io::Result<Self> {
         let state = UdpSocketState::new((&raw).into())?;
+        let is_wildcard =
+            |local: Option<SocketAddr>| local.is_some_and(|local| local.ip() == Ipv6Addr::UNSPECIFIED);
+        let is_dual = is_wildcard(raw.local_addr()?.as_socket()) && !raw.only_v6()?;
         let io = tokio::net::UdpSocket::from_std(raw.into())?;
         let local = io.local_addr()?;
         Ok(Socket {
             io,
             state,
             local,
+            is_dual,
             moved: Moved::default(),
             fragments: Fragments::default(),
         })
@@ -150,12 +158,23 @@ impl Socket {
         self.local
     }
 
+    /// The same, and the wildcard of IPv4 where it is one of both families.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = SocketAddr> + use<> {
+        let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.local.port()));
+        self.is_dual.then_some(v4).into_iter().chain([self.local])
+    }
+
+    /// Is it one for addresses of the family of `ip`?
+    pub(crate) fn has_family_of(&self, ip: IpAddr) -> bool {
+        self.is_dual || self.local.is_ipv4() == ip.is_ipv4()
+    }
+
     /// Can a datagram of this path leave here?
     pub(crate) fn serves(&self, path: &PathAddress) -> bool {
         self.local == path.local
             || (self.local.ip().is_unspecified()
                 && self.local.port() == path.local.port()
-                && self.local.is_ipv4() == path.local.is_ipv4())
+                && self.has_family_of(path.local.ip()))
     }
 
     /// The address that datagrams to `remote` leave from: the bound one, or for a socket bound to the wildcard
@@ -168,7 +187,11 @@ impl Socket {
             return Ok(self.local);
         }
         // Connecting a datagram socket sends nothing; it only asks the routing table.
-        let probe = std::net::UdpSocket::bind(SocketAddr::new(self.local.ip(), 0))?;
+        let anywhere: IpAddr = match remote {
+            SocketAddr::V4(_) if self.is_dual => Ipv4Addr::UNSPECIFIED.into(),
+            _ => self.local.ip(),
+        };
+        let probe = std::net::UdpSocket::bind(SocketAddr::new(anywhere, 0))?;
         probe.connect(remote)?;
         Ok(SocketAddr::new(probe.local_addr()?.ip(), self.local.port()))
     }
@@ -189,10 +212,12 @@ impl Socket {
         let (path, ecn, segment_bytes) = (*batch.path(), codepoint(batch.ecn()), batch.segment_bytes());
         let source = self.local.ip().is_unspecified().then(|| self.moved.source(&path));
         let src_ip = source.filter(|ip| !ip.is_unspecified()); // else the routing table chooses
+        let src_ip = src_ip.map(|ip| families::ip_for(self.local, ip));
+        let destination = families::address_for(self.local, path.remote);
         let mut call = |contents: &[u8], segments| {
             let segment_size = (segments > 1).then_some(segment_bytes);
             let transmit = Transmit {
-                destination: path.remote,
+                destination,
                 ecn,
                 contents,
                 segment_size,
@@ -246,16 +271,20 @@ impl Socket {
 
     /// The path of a received message, seen from here.
     pub(crate) fn path(&self, meta: &RecvMeta) -> PathAddress {
+        let port = self.local.port();
         let local = match meta.dst_ip {
+            Some(ip) if self.is_dual => SocketAddr::new(ip.to_canonical(), port),
             Some(ip) if self.local.ip().is_unspecified() => {
-                SocketAddr::new(same_family(ip, self.local), self.local.port())
+                SocketAddr::new(families::ip_for(self.local, ip), port)
             }
             _ => self.local,
         };
-        self.moved.named(PathAddress {
-            local,
-            remote: meta.addr,
-        })
+        let remote = if self.is_dual {
+            families::named(meta.addr)
+        } else {
+            meta.addr
+        };
+        self.moved.named(PathAddress { local, remote })
     }
 
     /// These paths leave from other addresses than they are named by.
@@ -276,13 +305,4 @@ pub(crate) fn ecn_of(meta: &RecvMeta) -> Ecn {
 
 fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     EcnCodepoint::from_bits(ecn as u8)
-}
-
-/// On a socket for both families the kernel reports an IPv4 destination bare, but addresses peers in the mapped
-/// form; a path uses one form.
-fn same_family(ip: IpAddr, socket: SocketAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(v4) if socket.is_ipv6() => IpAddr::V6(v4.to_ipv6_mapped()),
-        other => other,
-    }
 }

@@ -1,13 +1,13 @@
 //! A socket whose answers leave from the address that was asked. Where a host has several the kernel would choose one, and an
 //! answer from another address than was asked is none (RFC 1122 §4.1.3.5).
 
+use super::families;
 use restp_base::machine::PathAddress;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tokio::net::UdpSocket;
 
-/// Single datagrams at one port. Paths name their ends as other hosts do: IPv4 addresses are IPv4 addresses on a socket of both
-/// families, too.
+/// Single datagrams at one port.
 #[derive(Debug)]
 pub struct ReplySocket {
     io: UdpSocket,
@@ -67,12 +67,9 @@ impl ReplySocket {
     /// [`io::ErrorKind::WouldBlock`] when there is none, and as for [`ReplySocket::readable`].
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, PathAddress)> {
         let (bytes, from, to) = system::receive(&self.io, buffer)?;
-        let remote = match from.ip().to_canonical() {
-            IpAddr::V4(ip) => (ip, from.port()).into(),
-            IpAddr::V6(_) => from, // with its zone
-        };
         let ip = to.unwrap_or(self.local.ip()).to_canonical();
         let local = SocketAddr::new(ip, self.local.port());
+        let remote = families::named(from);
         Ok((bytes, PathAddress { local, remote }))
     }
 
@@ -81,15 +78,9 @@ impl ReplySocket {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is no room, and what the system refuses.
     pub fn try_send(&self, datagram: &[u8], path: &PathAddress) -> io::Result<usize> {
-        let to = match path.remote {
-            SocketAddr::V4(to) if self.local.is_ipv6() => (to.ip().to_ipv6_mapped(), to.port()).into(),
-            to => to,
-        };
+        let to = families::address_for(self.local, path.remote);
         let is_needed = self.local.ip().is_unspecified() && !path.local.ip().is_unspecified();
-        let from = match path.local.ip() {
-            IpAddr::V4(from) if self.local.is_ipv6() => from.to_ipv6_mapped().into(),
-            from => from,
-        };
+        let from = families::ip_for(self.local, path.local.ip());
         system::send(&self.io, datagram, is_needed.then_some(from), to)
     }
 
