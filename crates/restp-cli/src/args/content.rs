@@ -53,7 +53,7 @@ pub struct Fetch {
     /// The word after "ticket:" that `restp publish` printed
     #[arg(value_name = "TICKET")]
     pub ticket: String,
-    /// Ask there, as HOST, HOST:PORT or PORT, instead of at the addresses in the ticket, which \"ticket\" stands for; may be repeated
+    /// Ask there, as HOST, HOST:PORT or PORT, instead of at the addresses in the ticket, which "ticket" stands for; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub from: Vec<String>,
     /// Folder for what is fetched; made if it is missing

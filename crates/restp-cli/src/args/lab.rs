@@ -84,6 +84,7 @@ pub struct QlogArgs {
 pub const REPRODUCE: &str = "\
 Examples:
   restp reproduce                               every experiment: half an hour on two cores
+  restp reproduce --list                        their names, folders and titles
   restp reproduce e8 tc-c1                      two of them
   restp reproduce cmt smt                       those of two folders; others: restp, adapt, air,
                                                 witnesses, transfer_control, itp
@@ -97,6 +98,9 @@ pub struct Reproduce {
     /// Experiments by their ids, folders of them (`cmt`, `smt`, …), or `all` [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+    /// Print what there is, and run nothing
+    #[arg(long)]
+    pub list: bool,
     /// Folder with folders of scenarios [default: scenarios, or those that were installed with this command]
     #[arg(long, value_name = "DIR", env = "RESTP_SCENARIOS")]
     pub scenarios: Option<PathBuf>,

@@ -22,6 +22,15 @@ struct Experiment {
     page: Page,
 }
 
+/// One experiment, as a line of a list.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    experiment: &'a str,
+    folder: &'a str,
+    title: &'a str,
+    runs: u64,
+}
+
 /// One experiment, done.
 #[derive(Debug, Serialize)]
 struct Done {
@@ -46,6 +55,25 @@ struct Done {
 /// written, or a claim does not hold and nothing explains it.
 pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
     let experiments = chosen(&arguments.ids, known(&folder(arguments))?)?;
+    if arguments.list {
+        return experiments.iter().try_for_each(|one| {
+            let listed = Listed {
+                experiment: one.scenario.id(),
+                folder: &one.folder,
+                title: one.scenario.title(),
+                runs: runs(&one.scenario, arguments),
+            };
+            output.result(
+                &listed,
+                |Listed {
+                     experiment,
+                     folder,
+                     title,
+                     runs,
+                 }| { format!("{experiment:24} {folder:16} {runs:5} runs  {title}") },
+            )
+        });
+    }
     std::fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
     let progress = Progress::new();
     let mut failed = Vec::new();
@@ -160,6 +188,14 @@ fn chosen(ids: &[String], mut known: Vec<Experiment>) -> Result<Vec<Experiment>,
     Ok(known)
 }
 
+/// How many simulations it takes.
+fn runs(scenario: &Scenario, arguments: &Reproduce) -> u64 {
+    let points = scenario.points().iter();
+    points
+        .map(|point| arguments.runs.unwrap_or(point.plan.runs))
+        .sum()
+}
+
 fn reproduce(
     scenario: &Scenario,
     page: &Page,
@@ -173,10 +209,7 @@ fn reproduce(
         stopwatch: Some(&stopwatch),
         ..Options::DEFAULT
     };
-    let points = scenario.points().iter();
-    let total = points
-        .map(|point| arguments.runs.unwrap_or(point.plan.runs))
-        .sum();
+    let total = runs(scenario, arguments);
     let line = progress.steps(scenario.id(), total);
     let (mut summaries, mut verdicts) = (Vec::<Summary>::new(), Vec::<Verdict>::new());
     let mut run_seconds = 0.0;

@@ -490,3 +490,18 @@ fn a_model_is_solved() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("missing is 2") && refused.stdout.is_empty());
 }
+
+#[test]
+fn experiments_are_listed_and_not_run() {
+    let list = restp(&["reproduce", "--list", "--json", "--scenarios", &scenarios()]);
+    assert_eq!(list.code, Some(0), "{list:?}");
+    let lines = list.stdout.lines();
+    let listed: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let one = listed.iter().find(|one| one["experiment"] == "tc-c1").unwrap();
+    assert_eq!(one["folder"], "transfer_control");
+    assert!(one["runs"].as_u64() > Some(0) && one["title"].is_string());
+}
+
+fn scenarios() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios").to_owned()
+}
