@@ -195,6 +195,9 @@ pub struct Send {
     /// Name under which standard input arrives
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
+    /// Leave out what cannot be sent of a folder, such as devices and links that lead out of it, say what, and send the rest
+    #[arg(long)]
+    pub skip: bool,
     /// Send no more than this in a second, such as 20Mbit/s
     #[arg(long, value_name = "RATE")]
     pub limit: Option<String>,

@@ -318,7 +318,8 @@ mod tests {
             why.contains("--listen 7070") && why.contains("free ports"),
             "{why}"
         );
-        assert!(bound(&["[::]:7071"], false).is_err());
+        assert_eq!(bound(&["[::]:7071"], false), at(&["0.0.0.0:7071"]));
+        assert!(bound(&["[::1]:7071"], false).is_err(), "one that is named");
     }
 
     #[test]

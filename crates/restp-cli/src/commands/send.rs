@@ -14,7 +14,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
 use crate::transfer::{
-    self, Capability, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket, Watch,
+    self, Capability, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket, Unsendable, Watch,
 };
 use restp::clock::Clock;
 use restp::{CloseReason, ConnectError, Connection, Endpoint, EndpointConfig, PathMode};
@@ -50,7 +50,15 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
     let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
-    let source = Source::open(&paths, &arguments.name).map_err(Failure::input)?;
+    let unsendable = if arguments.skip {
+        Unsendable::LeftOut
+    } else {
+        Unsendable::Refused
+    };
+    let source = Source::open(&paths, &arguments.name, unsendable).map_err(unsent)?;
+    for left_out in source.left_out() {
+        crate::output::note(format!("left out: {left_out}"));
+    }
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
@@ -72,6 +80,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             tickets: to.into_iter().map(|receiver| receiver.ticket).collect(),
             paths: &paths,
             name_of_stdin: &arguments.name,
+            unsendable,
             reads_stdin,
             limit,
             all_paths,
@@ -111,6 +120,7 @@ struct Plan<'a> {
     tickets: Vec<Ticket>,
     paths: &'a [PathBuf],
     name_of_stdin: &'a str,
+    unsendable: Unsendable,
     /// What is read there is gone: nothing begins again.
     reads_stdin: bool,
     limit: Option<Rate>,
@@ -118,6 +128,15 @@ struct Plan<'a> {
     all_paths: bool,
     user_timeout: Duration,
     output: Output,
+}
+
+/// Nothing was sent, and the way out.
+fn unsent(error: SourceError) -> Failure {
+    let way_out = match error {
+        SourceError::Unsendable { .. } => "; --skip leaves out what cannot be sent, and sends the rest",
+        _ => "",
+    };
+    Failure::input(format!("{error}{way_out}"))
 }
 
 impl Plan<'_> {
@@ -139,7 +158,7 @@ impl Plan<'_> {
     }
 
     fn open(&self) -> Result<Source, SourceError> {
-        Source::open(self.paths, self.name_of_stdin)
+        Source::open(self.paths, self.name_of_stdin, self.unsendable)
     }
 
     /// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other

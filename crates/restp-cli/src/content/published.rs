@@ -5,7 +5,7 @@ use super::layout;
 use super::slots::Slots;
 use crate::transfer::SourceError;
 use crate::transfer::manifest::Kind;
-use crate::transfer::walk::{self, Place};
+use crate::transfer::walk::{self, Place, Unsendable};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{self, ManifestError, TreeBuilder};
 use restp_rivals::itp::node::{Item, Published, Source, Wanted};
@@ -99,7 +99,7 @@ pub fn publish(
     publisher: &Publisher,
     mut progress: impl FnMut(u64),
 ) -> Result<Readable, PublishError> {
-    let found = walk::walk(paths, "")?;
+    let found = walk::walk(paths, "", Unsendable::Refused)?;
     if let Some(path) = found.untold {
         return Err(SourceError::Special(path).into());
     }
@@ -326,7 +326,7 @@ mod tests {
         );
         assert!(read > 200_000 && read < 200_200);
 
-        let found = walk::walk(&paths, "").unwrap();
+        let found = walk::walk(&paths, "", Unsendable::Refused).unwrap();
         let tail = layout::tail(&found.manifest).unwrap();
         let extents = found
             .places

@@ -102,6 +102,53 @@ pub enum ManifestError {
     Size,
 }
 
+/// The entries of a manifest so far.
+#[derive(Default)]
+struct Begun {
+    manifest: Manifest,
+    /// Folders around each.
+    depths: Vec<usize>,
+    names: BTreeSet<(Option<usize>, String)>,
+    bytes: u64,
+}
+
+impl Begun {
+    /// One more, if it obeys the rules.
+    fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
+        let place = self.manifest.0.len();
+        self.manifest.0.push(entry);
+        self.check(place).inspect_err(|_| {
+            self.manifest.0.pop();
+        })
+    }
+
+    fn check(&mut self, place: usize) -> Result<(), ManifestError> {
+        let Begun {
+            manifest,
+            depths,
+            names,
+            bytes,
+        } = self;
+        let entry = &manifest.0[place];
+        let depth = manifest.depth_of(place, depths)?;
+        manifest.check_name(place)?;
+        let all = match &entry.kind {
+            Kind::Folder => *bytes,
+            Kind::File(size) => bytes.checked_add(size.unwrap_or(0)).ok_or(ManifestError::Size)?,
+            Kind::Link(target) => {
+                manifest.check_link(place, target, depth)?;
+                *bytes
+            }
+        };
+        if !names.insert((entry.parent, entry.name.to_lowercase())) {
+            return Err(ManifestError::Twice(manifest.path(place)));
+        }
+        *bytes = all;
+        depths.push(depth);
+        Ok(())
+    }
+}
+
 impl Manifest {
     /// Of entries that obey the rules.
     ///
@@ -113,26 +160,33 @@ impl Manifest {
             count if count > MAX_ENTRIES => return Err(ManifestError::TooMany),
             _ => {}
         }
-        let manifest = Manifest(entries);
-        let mut depths = Vec::with_capacity(manifest.0.len());
-        let mut names = BTreeSet::new();
-        let mut bytes = 0u64;
-        for (place, entry) in manifest.0.iter().enumerate() {
-            let depth = manifest.depth_of(place, &depths)?;
-            depths.push(depth);
-            manifest.check_name(place)?;
-            if !names.insert((entry.parent, entry.name.to_lowercase())) {
-                return Err(ManifestError::Twice(manifest.path(place)));
+        let mut begun = Begun::default();
+        entries.into_iter().try_for_each(|entry| begun.add(entry))?;
+        Ok(begun.manifest)
+    }
+
+    /// Those of `entries` that obey the rules, without what is in folders that do not: what stays, where each was, and which rules
+    /// the others break.
+    pub fn sift(entries: Vec<Entry>) -> (Vec<Entry>, Vec<usize>, Vec<ManifestError>) {
+        let mut begun = Begun::default();
+        let (mut kept, mut broken) = (Vec::new(), Vec::new());
+        let mut numbers = vec![None; entries.len()];
+        for (place, mut entry) in entries.into_iter().enumerate() {
+            if let Some(parent) = entry.parent {
+                let Some(number) = numbers.get(parent).copied().flatten() else {
+                    continue;
+                };
+                entry.parent = Some(number);
             }
-            match &entry.kind {
-                Kind::Folder => {}
-                Kind::File(size) => {
-                    bytes = bytes.checked_add(size.unwrap_or(0)).ok_or(ManifestError::Size)?
+            match begun.add(entry) {
+                Ok(()) => {
+                    numbers[place] = Some(kept.len());
+                    kept.push(place);
                 }
-                Kind::Link(target) => manifest.check_link(place, target, depth)?,
+                Err(error) => broken.push(error),
             }
         }
-        Ok(manifest)
+        (begun.manifest.0, kept, broken)
     }
 
     /// All of them, a folder before what is in it.
@@ -255,6 +309,30 @@ impl Manifest {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+
+    #[test]
+    fn what_breaks_a_rule_is_left_out_with_what_is_in_it() {
+        let entries = vec![
+            entry(None, "top", Kind::Folder),
+            entry(Some(0), "CON", Kind::Folder),
+            entry(Some(1), "in it", Kind::File(Some(1))),
+            entry(Some(0), "a", Kind::File(Some(2))),
+            entry(Some(0), "A", Kind::File(Some(4))),
+            entry(Some(0), "inner", Kind::Folder),
+            entry(Some(5), "out", link("../../x")),
+            entry(Some(5), "b", Kind::File(Some(8))),
+        ];
+        let (stays, kept, broken) = Manifest::sift(entries);
+        assert_eq!(kept, [0, 3, 5, 7]);
+        let manifest = Manifest::new(stays).expect("good");
+        assert_eq!(manifest.path(3), "top/inner/b");
+        assert_eq!(manifest.bytes(), Some(10));
+        let said: Vec<_> = broken.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 3, "{said:?}");
+        for (sentence, part) in said.iter().zip(["CON", "top/A", "top/inner/out"]) {
+            assert!(sentence.contains(part), "{said:?}");
+        }
+    }
 
     /// Of 1970, readable for its owner's group.
     pub fn entry(parent: Option<usize>, name: &str, kind: Kind) -> Entry {

@@ -76,6 +76,7 @@ pub use sender::{SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
 pub use walk::STDIN;
+pub use walk::Unsendable;
 pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.

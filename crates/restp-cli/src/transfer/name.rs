@@ -15,6 +15,9 @@ pub enum NameError {
     /// It leads elsewhere.
     #[error("the file name {0:?} holds a path; send a plain name such as \"report.pdf\"")]
     Path(String),
+    /// It begins as a drive of Windows.
+    #[error("the file name {0:?} begins like a drive of Windows; rename the file")]
+    Drive(String),
     /// It would confuse terminals or file systems.
     #[error("the file name {0:?} holds a control character; rename the file")]
     Control(String),
@@ -52,8 +55,10 @@ pub fn check(name: &str) -> Result<(), NameError> {
         Err(NameError::Empty)
     } else if name.len() > MAX_NAME_BYTES {
         Err(NameError::TooLong(name.len()))
-    } else if is_path || is_drive {
+    } else if is_path {
         Err(NameError::Path(name.into()))
+    } else if is_drive {
+        Err(NameError::Drive(name.into()))
     } else if name.chars().any(char::is_control) {
         Err(NameError::Control(name.into()))
     } else if name.starts_with('-') {
@@ -112,9 +117,11 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
-        for name in ["../a", "/etc/passwd", "a/b", "..", ".", "a\\b", "C:\\x", "c:x"] {
+        for name in ["../a", "/etc/passwd", "a/b", "..", ".", "a\\b", "C:\\x"] {
             assert_eq!(check(name), Err(NameError::Path(name.into())));
         }
+        assert_eq!(check("c:x"), Err(NameError::Drive("c:x".into())));
+        assert_eq!(check("mail:2,S"), Ok(()));
     }
 
     #[test]

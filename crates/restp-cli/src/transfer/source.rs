@@ -4,7 +4,7 @@ use super::agreement::Agreement;
 use super::manifest::{Manifest, ManifestError};
 use super::reading::Reading;
 use super::told::Told;
-use super::walk::{Found, Place, STDIN, walk};
+use super::walk::{Found, Place, STDIN, Unsendable, walk};
 use super::{CHUNKS_AHEAD, Digest, LEAD_BYTES};
 use bytes::Bytes;
 use std::io::{self, Read};
@@ -19,6 +19,7 @@ pub struct Source {
     places: Vec<Place>,
     /// All of a file whose length the system does not tell, as those of /proc.
     content: Option<Vec<u8>>,
+    left_out: Vec<SourceError>,
 }
 
 /// Most bytes of such a file.
@@ -41,6 +42,14 @@ pub enum SourceError {
     /// Its name is not text.
     #[error("{}: the name is not UTF-8; rename it", .0.display())]
     Name(PathBuf),
+    /// So many below what was named, of which this is the first.
+    #[error("{first}{}", and_more(*.more))]
+    Unsendable {
+        /// Why.
+        first: Box<SourceError>,
+        /// Others.
+        more: usize,
+    },
     /// It breaks a rule for what is sent.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -102,23 +111,37 @@ pub enum Chunk {
     End(Digest),
 }
 
+fn and_more(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        more => format!(" (and {more} more that cannot be sent)"),
+    }
+}
+
 impl Source {
+    /// What is left out, and why.
+    pub fn left_out(&self) -> &[SourceError] {
+        &self.left_out
+    }
+
     /// Finds everything below `paths` and fixes lengths. `-` is standard input, which arrives as a file of the name given.
     ///
     /// # Errors
     /// When something cannot be read or is of no kind that can be sent.
-    pub fn open(paths: &[PathBuf], name_of_stdin: &str) -> Result<Self, SourceError> {
+    pub fn open(paths: &[PathBuf], name_of_stdin: &str, unsendable: Unsendable) -> Result<Self, SourceError> {
         if paths.iter().filter(|path| path.as_os_str() == STDIN).count() > 1 {
             return Err(SourceError::Again);
         }
         let Found {
             manifest,
             places,
+            left_out,
             untold,
-        } = walk(paths, name_of_stdin)?;
+        } = walk(paths, name_of_stdin, unsendable)?;
         let mut source = Source {
             manifest,
             places,
+            left_out,
             content: None,
         };
         match untold {
@@ -235,7 +258,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<Source, SourceError> {
-        Source::open(&[path.to_owned()], "")
+        Source::open(&[path.to_owned()], "", Unsendable::Refused)
     }
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
@@ -310,7 +333,9 @@ mod tests {
     fn a_file_whose_length_is_not_told_is_refused_beside_others() {
         let other = file(b"");
         let paths = [other.path().to_owned(), PathBuf::from("/proc/self/mountinfo")];
-        let refused = Source::open(&paths, "").expect_err("has content").to_string();
+        let refused = Source::open(&paths, "", Unsendable::Refused)
+            .expect_err("has content")
+            .to_string();
         assert!(
             refused.contains("mountinfo") && refused.contains("tells no length"),
             "{refused}"

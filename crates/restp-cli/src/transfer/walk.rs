@@ -14,6 +14,8 @@ pub struct Found {
     pub manifest: Manifest,
     /// Where each entry lies, and what was found there.
     pub places: Vec<Place>,
+    /// What is left out, and why.
+    pub left_out: Vec<SourceError>,
     /// The first file of length 0 that holds something all the same, as those of /proc do.
     pub untold: Option<PathBuf>,
 }
@@ -33,11 +35,20 @@ pub struct Place {
 /// What stands for standard input.
 pub const STDIN: &str = "-";
 
+/// What becomes of what cannot be sent, below what the user named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsendable {
+    /// Nothing is sent.
+    Refused,
+    /// All else is sent.
+    LeftOut,
+}
+
 /// Lists everything below `paths`; standard input has a name given.
 ///
 /// # Errors
-/// When something cannot be read, is neither file, folder nor link, or breaks a rule of manifests.
-pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError> {
+/// When something cannot be read, is neither file, folder nor link, or breaks a rule of manifests, and is not left out.
+pub fn walk(paths: &[PathBuf], name_of_stdin: &str, unsendable: Unsendable) -> Result<Found, SourceError> {
     let mut list = List::default();
     for path in paths {
         if path.as_os_str() == STDIN {
@@ -46,12 +57,35 @@ pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError
             list.add(path.clone(), None)?;
         }
     }
-    let manifest = Manifest::new(list.entries)?;
+    let (entries, kept, broken) = Manifest::sift(list.entries);
+    let mut left_out = list.left_out;
+    for error in broken {
+        match error {
+            // What the user named is meant.
+            ManifestError::TopName(_) => return Err(error.into()),
+            ManifestError::Twice(path) if !path.contains('/') => {
+                return Err(ManifestError::Twice(path).into());
+            }
+            error => left_out.push(error.into()),
+        }
+    }
+    if unsendable == Unsendable::Refused && !left_out.is_empty() {
+        let more = left_out.len() - 1;
+        let first = Box::new(left_out.swap_remove(0));
+        return Err(SourceError::Unsendable { first, more });
+    }
+    let mut places: Vec<_> = list.places.into_iter().map(Some).collect();
+    let places = kept
+        .into_iter()
+        .filter_map(|place| places[place].take())
+        .collect();
+    let manifest = Manifest::new(entries)?;
     // Whether it is too long is known here, before anything is sent.
     manifest.encode()?;
     Ok(Found {
         manifest,
-        places: list.places,
+        places,
+        left_out,
         untold: list.untold,
     })
 }
@@ -60,6 +94,7 @@ pub fn walk(paths: &[PathBuf], name_of_stdin: &str) -> Result<Found, SourceError
 struct List {
     entries: Vec<Entry>,
     places: Vec<Place>,
+    left_out: Vec<SourceError>,
     untold: Option<PathBuf>,
 }
 
@@ -139,8 +174,19 @@ impl List {
         let path = place.path.clone();
         self.places.push(place);
         if is_folder {
-            for child in children(&path)? {
-                self.add(child, Some(number))?;
+            let children = match children(&path) {
+                Err(error) if !named => {
+                    self.left_out.push(error);
+                    Vec::new()
+                }
+                children => children?,
+            };
+            for child in children {
+                match self.add(child, Some(number)) {
+                    Err(SourceError::Manifest(error)) => return Err(error.into()),
+                    Err(error) => self.left_out.push(error),
+                    Ok(()) => {}
+                }
             }
         }
         Ok(())
@@ -267,11 +313,11 @@ mod tests {
         fs::write(top.join("b/x"), "123").expect("written");
         fs::write(top.join("a"), "").expect("written");
         symlink("../a", top.join("b/l")).expect("linked");
-        let found = walk(std::slice::from_ref(&top), "").expect("lists");
+        let found = walk(std::slice::from_ref(&top), "", Unsendable::Refused).expect("lists");
         let paths: Vec<_> = (0..5).map(|place| found.manifest.path(place)).collect();
         assert_eq!(paths, ["top", "top/a", "top/b", "top/b/l", "top/b/x"]);
         assert_eq!(found.manifest.bytes(), Some(3));
-        let dot = walk(&[top.join("b/..")], "").expect("lists");
+        let dot = walk(&[top.join("b/..")], "", Unsendable::Refused).expect("lists");
         assert_eq!(dot.manifest.title(), "top");
     }
 
@@ -281,11 +327,38 @@ mod tests {
         let top = dir.path().join("top");
         fs::create_dir(&top).expect("made");
         let _socket = std::os::unix::net::UnixListener::bind(top.join("s")).expect("bound");
-        let sentence = walk(&[top], "").expect_err("a socket").to_string();
+        let sentence = walk(&[top], "", Unsendable::Refused)
+            .expect_err("a socket")
+            .to_string();
         assert!(
             sentence.contains("top/s") && sentence.contains("no regular file"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_left_out_where_that_is_asked() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let top = dir.path().join("top");
+        fs::create_dir_all(top.join("inner")).expect("made");
+        let _socket = std::os::unix::net::UnixListener::bind(top.join("inner/s")).expect("bound");
+        fs::write(top.join("inner/t"), "12").expect("written");
+        fs::write(top.join("a"), "1").expect("written");
+        fs::write(top.join("A"), "1").expect("written");
+        symlink("/etc/passwd", top.join("inner/l")).expect("linked");
+        let of = |unsendable| walk(std::slice::from_ref(&top), "", unsendable);
+        let sentence = of(Unsendable::Refused).expect_err("three").to_string();
+        assert!(
+            sentence.ends_with("(and 2 more that cannot be sent)"),
+            "{sentence}"
+        );
+        let found = of(Unsendable::LeftOut).expect("the rest");
+        let paths: Vec<_> = (0..4).map(|place| found.manifest.path(place)).collect();
+        assert_eq!(paths, ["top", "top/A", "top/inner", "top/inner/t"]);
+        assert_eq!(found.places[3].path(), top.join("inner/t"));
+        assert_eq!(found.left_out.len(), 3);
+        let named = walk(&[top.join("inner/s")], "", Unsendable::LeftOut);
+        assert!(named.is_err(), "what is named is meant");
     }
 
     #[test]
@@ -295,7 +368,7 @@ mod tests {
         fs::create_dir(&top).expect("made");
         fs::write(top.join("a"), "1").expect("written");
         fs::write(dir.path().join("secret"), "2").expect("written");
-        let found = walk(std::slice::from_ref(&top), "").expect("lists");
+        let found = walk(std::slice::from_ref(&top), "", Unsendable::Refused).expect("lists");
         fs::rename(top.join("a"), dir.path().join("old")).expect("moved");
         symlink("../secret", top.join("a")).expect("linked");
         assert!(found.places[1].open().is_err(), "a link");

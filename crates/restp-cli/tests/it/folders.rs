@@ -128,8 +128,22 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
         fs::create_dir(&top).unwrap();
         make(&top);
         let refused = restp(&["send", top.to_str().unwrap(), "127.0.0.1:1"]);
-        crate::common::says(&refused, 2, &["top", word]);
+        crate::common::says(&refused, 2, &["top", word, "--skip"]);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().join("top");
+    fs::create_dir(&top).unwrap();
+    write(&top, "b", b"good");
+    cases.iter().for_each(|(make, _)| make(&top));
+    let receiver = Receiver::start(&["--once"]);
+    let sent = restp(&["send", "--skip", top.to_str().unwrap(), &receiver.ticket]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    for (_, word) in cases {
+        let told = |line: &str| line.starts_with("left out: ") && line.contains(word);
+        assert!(sent.stderr.lines().any(told), "{word}: {sent:?}");
+    }
+    let arrived = crate::common::names(&receiver.folder.path().join("top"));
+    assert_eq!(arrived, ["A", "b"]);
 }
 
 /// Who wants hidden files says so; parts of transfers are no files.
