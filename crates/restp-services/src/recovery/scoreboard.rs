@@ -272,6 +272,8 @@ impl Scoreboard {
         self.lane_mut(self.in_hand).on_sent(entry);
         self.replace(number, entry);
         self.lane_mut(self.in_hand).on_repeated(number, entry);
+        // Where nothing is heard for hours no report does it.
+        self.lanes[self.in_hand.index()].prune(&self.entries);
         if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_lost) {
             retransmitted.insert(number..number + 1);
         }

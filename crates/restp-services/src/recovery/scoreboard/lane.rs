@@ -180,6 +180,11 @@ impl Lane {
     /// All of it is booked. `oldest`: no transmission outstanding has a lower order.
     pub(super) fn end_report(&mut self, now: Time, oldest: Option<u64>, entries: &VecDeque<Entry>) {
         self.news.rate = self.rate.sample(now, oldest);
+        self.prune(entries);
+    }
+
+    /// Of what transmissions found, what nothing that is outstanding needs is forgotten once it is most.
+    pub(super) fn prune(&mut self, entries: &VecDeque<Entry>) {
         if self.rate.is_crowded(entries.len()) {
             // What left by other lanes keeps a snapshot too many, no more.
             let open = |entry: &&Entry| matches!(entry.fate, Fate::InFlight | Fate::Presumed);

@@ -346,6 +346,25 @@ fn what_left_again_long_ago_is_forgotten() {
     assert!(!board.awaits_duplicates(&(0..80_000)) && board.awaits_duplicates(&(90_000..90_002)));
 }
 
+/// One segment that is sent in vain five times a second, for an hour: each transmission kept what it found.
+#[test]
+fn what_leaves_again_and_again_unheard_takes_no_more_memory() {
+    let mut board = Scoreboard::new(1);
+    board.on_sent(at(0), 1);
+    for probe in 1..18_000 {
+        board.mark_all_lost();
+        board.on_repeated(at(200 * probe), 1);
+        assert!(board.memory() < 1 << 12, "{}", board.memory());
+    }
+    assert_eq!(
+        board
+            .acknowledge(at(3_700_000), &AckReport::pointer(2))
+            .unwrap()
+            .delivered,
+        1
+    );
+}
+
 #[test]
 fn as_many_as_the_threshold_says_overtake_a_segment() {
     let mut board = Scoreboard::new(1).with_duplicate_threshold(5);
