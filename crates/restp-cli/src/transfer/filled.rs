@@ -53,10 +53,16 @@ pub struct Place {
 
 impl Filled {
     /// A transfer begins to fill the folder behind `handle`; `makes` says of what is found there that it has made it, or goes on with it.
+    /// Then the folder gets `open`, if that says so, before anybody else comes in, who could not write to it.
     ///
     /// # Errors
     /// When the folder cannot be looked at.
-    pub fn enter(&self, handle: BorrowedFd<'_>, makes: impl FnOnce(&Stat) -> bool) -> io::Result<Place> {
+    pub fn enter(
+        &self,
+        handle: BorrowedFd<'_>,
+        makes: impl FnOnce(&Stat) -> bool,
+        open: impl FnOnce(BorrowedFd<'_>),
+    ) -> io::Result<Place> {
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody dresses it in between.
         let found = fstat(handle)?;
@@ -66,6 +72,9 @@ impl Filled {
         filling.transfers += 1;
         let is_maker = makes && !filling.has_maker;
         filling.has_maker |= is_maker;
+        if is_maker {
+            open(handle);
+        }
         Ok(Place {
             filled: self.clone(),
             node,
@@ -185,7 +194,9 @@ mod tests {
         }
 
         fn enter(&self) -> Place {
-            self.filled.enter(self.handle.as_fd(), |_| true).expect("entered")
+            self.filled
+                .enter(self.handle.as_fd(), |_| true, |_| ())
+                .expect("entered")
         }
 
         fn leave(&self, place: Place, mode: Option<u32>) -> io::Result<()> {
@@ -210,6 +221,20 @@ mod tests {
         tried.leave(guest, Some(0o550)).expect("left");
         assert_eq!(tried.mode(), 0o500, "its maker's");
         assert!(tried.filled.is_idle());
+    }
+
+    #[test]
+    fn who_makes_a_folder_opens_it_before_anybody_else_comes_in() {
+        let tried = Tried::new();
+        let opened = |open: u32| {
+            let change = |handle: BorrowedFd<'_>| fchmod(handle, Mode::from_raw_mode(open)).expect("changed");
+            let place = tried.filled.enter(tried.handle.as_fd(), |_| true, change);
+            (place.expect("entered"), tried.mode())
+        };
+        let (_maker, mode) = opened(0o710);
+        assert_eq!(mode, 0o710);
+        let (_guest, mode) = opened(0o770);
+        assert_eq!(mode, 0o710, "a guest opens nothing");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use super::manifest::{Entry, Kind, Manifest};
 use super::part;
 use super::target::{Delivery, Piece, TargetError, is_closed, is_full};
 use rustix::fs::{self as system, AtFlags, Mode, Stat};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, mpsc as threads};
 use tokio::sync::mpsc;
 
@@ -142,17 +143,19 @@ impl Writer {
             Err(error) => return Err(self.failed(number, error.into())),
         };
         let handle = self.inside.at(&self.manifest, number)?;
-        let mut opens = false;
+        let opens = Cell::new(false);
         let makes = |found: &Stat| {
-            opens = !is_new && self.folder.overwrite && has_arrived_read_only(found, entry);
-            is_new || opens || is_own(found) && is_unfinished(found.st_mode)
+            opens.set(!is_new && self.folder.overwrite && has_arrived_read_only(found, entry));
+            is_new || opens.get() || is_own(found) && is_unfinished(found.st_mode)
         };
-        let place = self.folder.filled().enter(handle.as_fd(), makes)?;
-        if is_new || opens && place.is_maker() {
-            // A file system without permissions takes none, and has none to go on with.
-            let _ = system::fchmod(&handle, Mode::from_raw_mode(unfinished(entry)));
-        }
-        if opens && place.is_maker() {
+        let open = |handle: BorrowedFd<'_>| {
+            if is_new || opens.get() {
+                // A file system without permissions takes none, and has none to go on with.
+                let _ = system::fchmod(handle, Mode::from_raw_mode(unfinished(entry)));
+            }
+        };
+        let place = self.folder.filled().enter(handle.as_fd(), makes, open)?;
+        if opens.get() && place.is_maker() {
             self.opened.insert(number);
         }
         self.places[number] = Some(place);
