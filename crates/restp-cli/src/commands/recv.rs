@@ -3,6 +3,7 @@
 use super::beside::{Beside, Content, tickets};
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
+use super::words::peer;
 use super::{GOODBYE, bear, host, most_open_files, publish, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
@@ -337,10 +338,4 @@ async fn refuse(connection: &Connection, visitor: Visitor) -> Departure {
         visitor,
         result: Err(busy.into()),
     }
-}
-
-fn peer(connection: &Connection) -> String {
-    connection
-        .path()
-        .map_or_else(|| "sender".into(), |path| path.remote.to_string())
 }

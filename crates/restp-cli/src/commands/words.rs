@@ -4,6 +4,7 @@ use crate::address;
 use crate::content::ContentTicket;
 use crate::failure::Failure;
 use crate::transfer::Ticket;
+use restp::Connection;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +89,12 @@ fn names_receiver(word: &OsString) -> bool {
     };
     let looks = |word: &str| Ticket::is_one(word) || has_port(word);
     word.to_str().is_some_and(looks) && !Path::new(word).exists()
+}
+
+/// Who is at the other end, for people: his address.
+pub fn peer(connection: &Connection) -> String {
+    let path = connection.path();
+    path.map_or_else(|| "somebody".into(), |path| path.remote.to_string())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One who connects for datagrams: what he asks for, whether that is allowed, and the datagrams.
 
+use super::super::words::peer;
 use super::super::{GOODBYE, bear};
 use super::pool::Held;
 use super::service::{SOON, Service, end};
@@ -44,7 +45,10 @@ impl Service {
     /// Carries datagrams until `connection` is over.
     pub async fn serve_datagrams(&self, connection: &Connection) {
         let Ok(Some(open)) = timeout(SOON, request(connection)).await else {
-            note("refused: nothing was asked for in time");
+            note(format!(
+                "{}: refused: nothing was asked for in time",
+                peer(connection)
+            ));
             connection.abort();
             return;
         };
@@ -64,12 +68,12 @@ impl Service {
                     },
                 };
                 if let Err(why) = carried {
-                    note(format!("datagrams: {why}"));
+                    note(format!("{}: datagrams: {why}", peer(connection)));
                 }
                 end(connection).await;
             }
             Err(refusal) => {
-                note(format!("refused: {refusal}"));
+                note(format!("{}: refused: {refusal}", peer(connection)));
                 refuse(connection, &Answer::Refused(refusal)).await;
             }
         }

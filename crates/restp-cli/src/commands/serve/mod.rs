@@ -12,6 +12,7 @@ pub use datagrams::resolve;
 
 use super::beside::{Beside, Content, tickets};
 use super::places::{Places, Visitor};
+use super::words::peer;
 use super::{GOODBYE, bear, host, most_open_files, publish, run};
 use crate::args::Serve;
 use crate::failure::Failure;
@@ -87,7 +88,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
                         let visitor = Visitor::of(&connection);
                         // Who gets no place is broken off: it would wait for an answer.
                         if !places.take(&visitor) {
-                            note(format!("refused: {}", service::FULL));
+                            note(format!("{}: refused: {}", peer(&connection), service::FULL));
                         } else {
                             let service = service.clone();
                             pipes.spawn(async move {

@@ -2,6 +2,7 @@
 
 use super::super::GOODBYE;
 use super::super::places::{Places, Visitor};
+use super::super::words::peer;
 use super::listeners::Listeners;
 use super::pending::{Admission, PendingAssociations};
 use super::pool::Pool;
@@ -80,7 +81,10 @@ impl Service {
         } else if is(pipe::check_fitness) {
             self.serve_streams(connection, visitor).await;
         } else {
-            note("refused: a connection without streams; use the same release of restp on both sides");
+            note(format!(
+                "{}: refused: a connection without streams; use the same release of restp on both sides",
+                peer(&connection)
+            ));
         }
     }
 
@@ -88,9 +92,10 @@ impl Service {
     async fn serve_streams(self: &Arc<Self>, connection: Connection, visitor: Visitor) {
         let Some(admission) = self.pending.enter(visitor) else {
             // It would wait for an answer, so it is broken off.
-            return note(
-                "refused: many connections have not shown yet what they may, and this would be one more",
-            );
+            return note(format!(
+                "{}: refused: many connections have not shown yet what they may, and this would be one more",
+                peer(&connection)
+            ));
         };
         let (admission, connection) = (Arc::new(admission), Arc::new(connection));
         let mut streams = JoinSet::new();
@@ -135,7 +140,7 @@ impl Service {
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = served {
-            note(format!("refused: {refusal}"));
+            note(format!("{}: refused: {refusal}", peer(connection)));
             say(&stream, Answer::Refused(refusal)).await;
         }
         stream.finish();
@@ -199,10 +204,16 @@ impl Service {
         (stream, mut rest): (&BiStream, Bytes),
         operation: Operation,
     ) -> Result<(), Refusal> {
-        let carry = async |tcp, rest| {
+        let carry = async |tcp: TcpStream, rest| {
+            let target = tcp
+                .peer_addr()
+                .map_or_else(|_| "its target".into(), |at| at.to_string());
             say(stream, Answer::Accepted(String::new())).await;
             if let Err(broken) = pipe::join_tcp(connection, (stream, rest), tcp).await {
-                note(format!("a pipe broke: {broken}"));
+                note(format!(
+                    "{}: a pipe to {target} broke: {broken}",
+                    peer(connection)
+                ));
                 stream.reset(0);
             }
         };

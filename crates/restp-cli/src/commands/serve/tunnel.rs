@@ -4,6 +4,7 @@ use super::datagrams::{refuse, request, say};
 use super::pool::Held;
 use super::service::{SOON, Service, end};
 use crate::commands::bear;
+use crate::commands::words::peer;
 use crate::datagrams::{Open, Operation};
 use crate::output::note;
 use crate::pipe::{Answer, Refusal};
@@ -30,7 +31,10 @@ impl Service {
     /// Carries packets until `connection` is over.
     pub async fn serve_tunnel(&self, connection: &Connection) {
         let Ok(Some(open)) = timeout(SOON, request(connection)).await else {
-            note("refused: nothing was asked for in time");
+            note(format!(
+                "{}: refused: nothing was asked for in time",
+                peer(connection)
+            ));
             connection.abort();
             return;
         };
@@ -54,7 +58,7 @@ impl Service {
                 end(connection).await;
             }
             Err(refusal) => {
-                note(format!("refused: {refusal}"));
+                note(format!("{}: refused: {refusal}", peer(connection)));
                 refuse(connection, &Answer::Refused(refusal)).await;
             }
         }
