@@ -109,6 +109,13 @@ fn in_zone(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
     let Ok(ip) = ip.parse::<Ipv6Addr>() else {
         return Ok(None);
     };
+    if !ip.is_unicast_link_local() {
+        return Err(format!(
+            "\"{}\": only an address of one link (fe80::…) has a zone; leave \"%{}\" out",
+            text.escape_debug(),
+            zone.escape_debug()
+        ));
+    }
     let number = zone
         .parse()
         .or_else(|_| nix::net::if_::if_nametoindex(zone).map_err(|_| zone));
@@ -190,6 +197,8 @@ mod tests {
         assert!(said("[fe80::1%lo]:4000").ends_with("]:4000"));
         let why = to_send_to("[fe80::1%nowhere]:4000").expect_err("no such interface");
         assert!(why.contains("no interface \"nowhere\""), "{why}");
+        let why = to_send_to("2001:db8::1%7").expect_err("of no link");
+        assert!(why.contains("leave \"%7\" out"), "{why}");
         assert!(to_send_to("[x%lo]:1").is_err() && to_send_to("192.0.2.1%lo").is_err());
     }
 

@@ -35,18 +35,19 @@ const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with o
 pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
     if arguments.address.is_empty() {
         let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
-        return on_links(each_once(addresses.copied()));
+        return on_links(each_once(addresses.copied()), false);
     }
     let mut addresses = Vec::new();
     for word in &arguments.address {
         let found = address::to_send_to(word);
         addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
     }
-    on_links(each_once(addresses))
+    on_links(each_once(addresses), true)
 }
 
-/// Addresses of one link without the interface to it lead nowhere (RFC 4007 §6).
-fn on_links(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Failure> {
+/// Addresses of one link without the interface to it lead nowhere (RFC 4007 §6). In a ticket others may be beside them; who has `typed`
+/// one means it.
+fn on_links(mut addresses: Vec<SocketAddr>, typed: bool) -> Result<Vec<SocketAddr>, Failure> {
     let lacks_zone = |address: &SocketAddr| match address {
         SocketAddr::V6(address) => address.ip().is_unicast_link_local() && address.scope_id() == 0,
         SocketAddr::V4(_) => false,
@@ -55,7 +56,7 @@ fn on_links(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Failure> 
         return Ok(addresses);
     };
     addresses.retain(|address| !lacks_zone(address));
-    if addresses.is_empty() {
+    if typed || addresses.is_empty() {
         let (ip, port) = (first.ip(), first.port());
         return Err(Failure::input(format!(
             "{first} is an address of one link; say by which interface of this host it is reached, such as --address [{ip}%eth0]:{port}"

@@ -116,17 +116,35 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
             .or_else(|_| everywhere(&at(0)))
             .map_err(|error| Failure::operation(format!("no socket: {error}")));
     }
-    let mut addresses = Vec::new();
-    for word in listen {
-        let found = address::to_listen_at(word, DEFAULT_PORT);
-        addresses.extend(found.map_err(|why| Failure::input(format!("--listen {why}")))?);
-    }
+    let found = listen
+        .iter()
+        .map(|word| address::to_listen_at(word, DEFAULT_PORT));
+    let found: Result<Vec<_>, _> = found.collect();
+    let addresses = each_once(&found.map_err(|why| Failure::input(format!("--listen {why}")))?);
     everywhere(&addresses).map_err(|error| {
         Failure::input(format!(
             "--listen {}: {error}; name addresses of this host with free ports, or port 0",
             listen.join(", ")
         ))
     })
+}
+
+/// What is named twice is bound once, and what stands for all addresses leaves out those of IPv4 beside one that is named.
+fn each_once(words: &[Vec<SocketAddr>]) -> Vec<SocketAddr> {
+    let named: Vec<&SocketAddr> = words.iter().filter(|word| word.len() == 1).flatten().collect();
+    let mut once: Vec<SocketAddr> = Vec::new();
+    for word in words {
+        for address in word {
+            let has_port = |other: &&SocketAddr| other.is_ipv4() && other.port() == address.port();
+            let stands_for_all = word.len() > 1 && address.is_ipv4() && address.port() != 0;
+            let is_there = once.contains(address) && address.port() != 0;
+            let has_another = stands_for_all && named.iter().any(has_port);
+            if !is_there && !has_another {
+                once.push(*address);
+            }
+        }
+    }
+    once
 }
 
 fn is_every_v6(address: &SocketAddr) -> bool {
@@ -319,6 +337,15 @@ mod tests {
             "{why}"
         );
         assert_eq!(bound(&["[::]:7071"], false), at(&["0.0.0.0:7071"]));
+        // As in the file that the package brings.
+        let both = at(&["0.0.0.0:7071", "[::]:7071"]);
+        assert_eq!(bound(&["0.0.0.0:7071", "[::]:7071"], true), both);
+        let with_one = ["192.0.2.1:7071", "[::]:7071"];
+        assert_eq!(bound(&with_one, true), at(&with_one));
+        assert_eq!(
+            bound(&["127.0.0.1:0", "127.0.0.1:0"], true).map(|all| all.len()),
+            Ok(2)
+        );
         assert!(bound(&["[::1]:7071"], false).is_err(), "one that is named");
     }
 

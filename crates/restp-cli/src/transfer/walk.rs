@@ -152,9 +152,13 @@ impl List {
         if matches!(kind, Kind::File(_)) {
             // What cannot be read is said before anything is sent, and so is what would arrive empty.
             let mut file = place.open()?;
-            if what.len() == 0 && self.untold.is_none() {
+            if what.len() == 0 && !(named && self.untold.is_some()) {
                 let failed = |source| SourceError::open(place.path(), source);
-                if holds_something(&mut file).map_err(failed)? {
+                let is_untold = holds_something(&mut file).map_err(failed)?;
+                if is_untold && !named {
+                    return Err(SourceError::Untold(place.path));
+                }
+                if is_untold {
                     self.untold = Some(place.path.clone());
                 }
             }

@@ -5,6 +5,7 @@ use super::{Association, Member};
 use crate::connection::{Connection, Packet, STANDBY_INTERVAL};
 use restp_base::flow::CloseReason;
 use restp_base::machine::{Earliest, Wakeup};
+use restp_base::sequence;
 use restp_base::time::{Duration, Time};
 use restp_services::multipath::Path;
 use restp_services::path_management::{Health, LONGEST_ACK_DELAY};
@@ -13,6 +14,8 @@ use restp_services::sender::TimeoutOutcome;
 /// Numbers come by a path as well as by others while so little time lies between them: what hurries is
 /// acknowledged by then.
 const RECENTLY: Duration = Duration::from_nanos(2 * LONGEST_ACK_DELAY.as_nanos());
+/// What was told so long ago has come, on most paths.
+const UNHEARD: Duration = Duration::from_millis(500);
 /// Timeouts without an answer that make a path failed whose data others carry (OP-54).
 const TIMEOUTS: u32 = 2;
 
@@ -28,16 +31,12 @@ impl Association {
     pub(super) fn handle_lane(&mut self, now: Time, ordinal: usize, packet: Packet<'_>) {
         let is_numbered = !packet.payload.is_empty() || packet.header.flags.has(crate::wire::Flags::FIN);
         self.introduce_lanes();
-        let joins = packet.header.mp.is_some();
-        let asks = self.with_packet(ordinal, |connection| {
-            let owed = connection.owes_answer();
-            connection.handle(now, packet);
-            connection.owes_answer() && !owed && !joins
-        });
+        let asked_below = (packet.header.sequence).filter(|_| !is_numbered && packet.header.mp.is_none());
+        self.with_packet(ordinal, |connection| connection.handle(now, packet));
         if is_numbered {
             self.return_by(now, ordinal);
-        } else if asks {
-            self.doubt_named(now);
+        } else if let Some(number) = asked_below {
+            self.doubt_named(now, number);
         }
         self.collect(now, ordinal);
         self.learn_rtts();
@@ -59,7 +58,10 @@ impl Association {
         if !in_time && !stream.owed.contains(&ordinal) {
             stream.owed.push(ordinal);
         }
-        stream.numbered_at = now;
+        let next = stream.seen().receiver.next();
+        if next != stream.stands.0 {
+            stream.stands = (next, now);
+        }
         let (latest, since) = stream.latest;
         let is_faster = latest < paths.len()
             && paths[latest].works()
@@ -69,12 +71,16 @@ impl Association {
         }
     }
 
-    /// Who has just sent asks where we stand, sooner than an idle path is asked: what returned by the path that is named may not
-    /// have come, although that brings numbers. For as long, acknowledgements return as if none were.
-    fn doubt_named(&mut self, now: Time) {
-        if let Some(stream) = &mut self.stream
-            && now.since(stream.numbered_at) < STANDBY_INTERVAL
-        {
+    /// Who asks with `number` where we stand, and has not heard what was told for a while: what returned by the path that is named did
+    /// not come, although that may bring numbers. For as long as an idle path is not asked, acknowledgements return as if none were
+    /// named.
+    fn doubt_named(&mut self, now: Time, number: u32) {
+        let Some(stream) = &mut self.stream else { return };
+        let (Some(next), since) = stream.stands else {
+            return;
+        };
+        let knows_less = sequence::expand(next, number) + 1 < next;
+        if knows_less && now.since(since) >= UNHEARD {
             stream.unheard_until = now + STANDBY_INTERVAL;
         }
     }

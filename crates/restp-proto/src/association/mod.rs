@@ -298,6 +298,12 @@ impl Association {
         stats
     }
 
+    /// The path `ordinal`, without what all share.
+    pub(crate) fn path(&self, ordinal: usize) -> Option<&Connection> {
+        let mut members = self.shared.paths().iter();
+        members.nth(ordinal).map(|member| &member.connection)
+    }
+
     /// Asks the connection on the path `ordinal`.
     pub(crate) fn on_member<R>(
         &mut self,

@@ -38,8 +38,8 @@ pub(super) struct Stream {
     pub(super) latest: (usize, Time),
     /// Paths that numbers have come by since an acknowledgement left by them, those that have waited longest first.
     pub(super) owed: Vec<usize>,
-    /// When numbers came last.
-    pub(super) numbered_at: Time,
+    /// Where we stand, and since when.
+    pub(super) stands: (Option<u64>, Time),
     /// Until then acknowledgements return by no path for being named: who has sent asks where we stand.
     pub(super) unheard_until: Time,
     /// The peer's window is shut, and nothing is outstanding.
@@ -156,7 +156,7 @@ impl Association {
             free: Vec::new(),
             latest: (ordinal, now),
             owed: Vec::new(),
-            numbered_at: now,
+            stands: (None, now),
             unheard_until: Time::ZERO,
             shut: None,
             deadline: None,

@@ -237,6 +237,15 @@ impl Session {
     pub(super) fn takes_early_data(&self) -> bool {
         each!(self, inner => inner.takes_early_data())
     }
+    /// Its path waits to be confirmed, and another host than `peer` has asked for it. Such a path is lent nothing.
+    pub(super) fn is_asked_for_by_another(&self, ordinal: usize, peer: u128) -> bool {
+        match self {
+            Session::One(connection) => connection.is_asked_for_by_another(peer),
+            Session::Several(association) => association
+                .path(ordinal)
+                .is_some_and(|path| path.is_asked_for_by_another(peer)),
+        }
+    }
     /// The packet is of an earlier connection that the peer still holds at the ports of this path.
     pub(super) fn finds_half_open(&mut self, ordinal: usize, header: &Header) -> bool {
         self.on_path(ordinal, |path| path.finds_half_open(header))

@@ -177,6 +177,15 @@ impl Endpoint {
         }
     }
 
+    /// Does nothing stand there but, perhaps, what another host has asked for in vain so far?
+    fn is_free_for(&mut self, key: &Key, peer: u128) -> bool {
+        let Some((index, ordinal)) = self.table.find(key) else {
+            return true;
+        };
+        let session = self.table.at(index);
+        session.is_some_and(|session| session.is_asked_for_by_another(ordinal.into(), peer))
+    }
+
     /// Was what waits to be confirmed at the address of `packet` asked for by another host? Where addresses are proved, that of the
     /// packet's sender is, and a request is not: anybody may write it on one.
     pub(super) fn is_asked_for_by_another(
@@ -187,9 +196,7 @@ impl Endpoint {
     ) -> bool {
         let confirms = !packet.header.flags.has(Flags::SYN) && self.config.addresses_proved;
         let session = self.table.at(index).filter(|_| confirms);
-        let another = session
-            .and_then(|session| session.on_path(ordinal, |path| path.is_asked_for_by_another(packet.peer)));
-        another.unwrap_or(false)
+        session.is_some_and(|session| session.is_asked_for_by_another(ordinal, packet.peer))
     }
 
     /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
@@ -238,7 +245,7 @@ impl Endpoint {
                 remote: path.remote,
                 ..old
             };
-            let free = !self.table.contains(&key);
+            let free = self.is_free_for(&key, peer);
             let session = self.table.at(index).filter(|_| free);
             let follows = session.and_then(|session| {
                 session.on_path(ordinal.into(), |of| {

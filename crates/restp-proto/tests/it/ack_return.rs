@@ -149,3 +149,29 @@ fn a_path_keeps_its_number_where_one_before_it_never_came_up_or_is_removed() {
         );
     }
 }
+
+/// A path that carries nothing is asked every five seconds, and each question freed acknowledgements from the path that is named.
+#[test]
+fn questions_on_an_idle_path_change_nothing() {
+    let (mut pair, flow, _) = returning_by("1");
+    let accepted = both_up(&mut pair);
+    let third = line(&pair, 3);
+    pair.ends[0]
+        .add_path(pair.now, flow, third, true)
+        .expect("a spare one");
+    pair.run_for(secs(1));
+    let before = pair.log.len();
+    for _ in 0..240 {
+        pair.write(0, flow, &noise(5600));
+        pair.run_for(MS * 50);
+        pair.read_all(1, accepted);
+    }
+    let by = |n: u8, from: usize| {
+        let log = pair.log[before..].iter();
+        log.filter(|seen| seen.from == from && [seen.path.local, seen.path.remote].contains(&client(n)))
+            .count()
+    };
+    assert!(by(3, 0) >= 2, "it is asked");
+    assert!(by(2, 0) > 100 && by(1, 1) > 100, "data by both");
+    assert!(by(2, 1) < 10, "{} of {}", by(2, 1), by(1, 1));
+}

@@ -142,11 +142,6 @@ impl Connection {
         }
     }
 
-    /// Is it asked for, and has not left yet?
-    pub(crate) fn owes_answer(&self) -> bool {
-        self.confirmation_due
-    }
-
     /// It is silent: it is asked now, and once per timeout until it answers.
     pub(crate) fn doubt(&mut self, now: Time) {
         let interval = self.sender.timeout();

@@ -128,6 +128,35 @@ fn a_request_of_another_does_not_stand_where_a_peer_moves_to() {
     }
 }
 
+/// A flow in which a peer has nothing to say stayed behind where somebody had asked for another one between its ports.
+#[test]
+fn a_request_of_another_keeps_no_silent_flow_back() {
+    let mut service = config("3wh-arq", &[]);
+    service.addresses_proved = true;
+    let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+    let (_, silent) = pair.connect();
+    let source = pair
+        .log
+        .iter()
+        .rfind(|seen| seen.from == 0)
+        .expect("it asked")
+        .header
+        .source;
+    let (talks, _) = pair.connect();
+    pair.write(0, talks, b"the last");
+    pair.run_for(MS * 500);
+    comes(&mut pair, SOMEBODY, b"", |header| {
+        header.source = source;
+        header.flags = Flags::SYN;
+        header.acknowledgement = None;
+    });
+    comes(&mut pair, 0, b"from elsewhere", next);
+    pair.log.clear();
+    pair.write(1, silent, b"are you there?");
+    pair.run_for(MS);
+    assert_eq!(pair.log[0].path.remote, SocketAddr::from(ELSEWHERE));
+}
+
 /// Its RST is all that a peer says from its new address. Where no layer below proves that it is there, anybody may have said it.
 #[test]
 fn the_reset_of_a_peer_that_has_moved_ends_its_flow_where_addresses_are_proved() {

@@ -73,7 +73,7 @@ pub struct Adaptive {
     /// Delivered in the last round, and the most of late in bit/s.
     rate: Option<Rate>,
     most: Recent<u64>,
-    sustained: Sustained,
+    sustained: Box<Sustained>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
@@ -109,7 +109,7 @@ impl Adaptive {
             rounds: Rounds::default(),
             rate: None,
             most: Recent::default(),
-            sustained: Sustained::default(),
+            sustained: Box::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
             alone: Alone::default(),

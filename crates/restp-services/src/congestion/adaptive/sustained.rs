@@ -1,4 +1,4 @@
-//! The rate that a path keeps up. What a shaper has saved while nothing was sent leaves at the rate of the link behind it: no path
+//! The rate that a path keeps up. What a shaper has saved while nothing was sent (the burst of RFC 2697 §3) leaves at the rate of the link behind it: no path
 //! holds as much, and its queue is not empty as fast.
 
 use crate::recovery::RateSample;
