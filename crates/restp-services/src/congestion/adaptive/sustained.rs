@@ -26,13 +26,16 @@ impl Sustained {
             self.begin_anew();
             return Some(Rate::of(sample.delivered_bytes, sample.interval));
         }
-        let (since, delivered) = *self.since.get_or_insert((now, sample.delivered_total));
+        let total = sample.delivered_total;
+        // A lane that is another path's from now on counts anew.
+        self.since = self.since.filter(|(_, delivered)| *delivered <= total);
+        let (since, delivered) = *self.since.get_or_insert((now, total));
         let span = now.since(since);
         if span < LEAST {
             return None;
         }
-        self.since = Some((now, sample.delivered_total));
-        let rate = Rate::of(sample.delivered_total - delivered, span);
+        self.since = Some((now, total));
+        let rate = Rate::of(total - delivered, span);
         self.before.replace(rate).map(|before| before.min(rate))
     }
 
@@ -81,6 +84,13 @@ mod tests {
         let rounds: Vec<_> = (1..=151).map(|ms| round(ms, 1, 5_000, total(ms))).collect();
         let said: Vec<_> = rates(&rounds).into_iter().flatten().collect();
         assert_eq!(said, [40_000_000, 40_000_000]);
+    }
+
+    #[test]
+    fn a_count_that_begins_anew_begins_a_span() {
+        let rounds = [(1, 9_000), (60, 1_000), (120, 61_000), (180, 121_000)];
+        let rounds = rounds.map(|(ms, total)| round(ms, 1, 1_000, total));
+        assert_eq!(rates(&rounds), [None, None, None, Some(8_000_000)]);
     }
 
     #[test]
