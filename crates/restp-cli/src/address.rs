@@ -46,6 +46,14 @@ pub(crate) fn is_of_one_host(ip: IpAddr) -> bool {
     !ip.is_unspecified() && !ip.is_multicast() && ip != Ipv4Addr::BROADCAST
 }
 
+/// Is it an address of one link, without the interface to that? It leads nowhere (RFC 4007 §6).
+pub fn lacks_zone(address: &SocketAddr) -> bool {
+    match address {
+        SocketAddr::V6(address) => address.ip().is_unicast_link_local() && address.scope_id() == 0,
+        SocketAddr::V4(_) => false,
+    }
+}
+
 fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let addresses = resolve(text, here, default_port)?;
@@ -57,6 +65,12 @@ fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     if addresses.iter().any(|address| address.port() == 0) {
         return Err(format!(
             "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port that is listened at there"
+        ));
+    }
+    if let Some(address) = addresses.iter().find(|address| lacks_zone(address)) {
+        let (ip, port) = (address.ip(), address.port());
+        return Err(format!(
+            "{address} is an address of one link; write the interface of this host to it as well, such as [{ip}%eth0]:{port}"
         ));
     }
     if !addresses.iter().all(|address| is_of_one_host(address.ip())) {

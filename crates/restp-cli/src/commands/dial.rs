@@ -35,34 +35,28 @@ const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with o
 pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr>, Failure> {
     if arguments.address.is_empty() {
         let addresses = to.iter().flat_map(|receiver| receiver.ticket.addresses());
-        return on_links(each_once(addresses.copied()), false);
+        return on_links(each_once(addresses.copied()));
     }
     let mut addresses = Vec::new();
     for word in &arguments.address {
         let found = address::to_send_to(word);
         addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
     }
-    on_links(each_once(addresses), true)
+    Ok(each_once(addresses))
 }
 
-/// Addresses of one link without the interface to it lead nowhere (RFC 4007 §6). In a ticket others may be beside them; who has `typed`
-/// one means it.
-fn on_links(mut addresses: Vec<SocketAddr>, typed: bool) -> Result<Vec<SocketAddr>, Failure> {
-    let lacks_zone = |address: &SocketAddr| match address {
-        SocketAddr::V6(address) => address.ip().is_unicast_link_local() && address.scope_id() == 0,
-        SocketAddr::V4(_) => false,
-    };
-    let Some(first) = addresses.iter().copied().find(lacks_zone) else {
-        return Ok(addresses);
-    };
-    addresses.retain(|address| !lacks_zone(address));
-    if typed || addresses.is_empty() {
-        let (ip, port) = (first.ip(), first.port());
-        return Err(Failure::input(format!(
-            "{first} is an address of one link; say by which interface of this host it is reached, such as --address [{ip}%eth0]:{port}"
-        )));
+/// Those of a ticket that lead anywhere: the interface to a link is each host's own.
+fn on_links(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Failure> {
+    let first = addresses.first().copied();
+    addresses.retain(|address| !address::lacks_zone(address));
+    match first.filter(|_| addresses.is_empty()) {
+        None => Ok(addresses),
+        Some(first) => Err(Failure::input(format!(
+            "{first}, of the ticket, is an address of one link; say by which interface of this host it is reached, such as --address [{}%eth0]:{}",
+            first.ip(),
+            first.port()
+        ))),
     }
-    Ok(addresses)
 }
 
 /// In their order: an address that is named twice is one path.

@@ -120,7 +120,7 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
         .iter()
         .map(|word| address::to_listen_at(word, DEFAULT_PORT));
     let found: Result<Vec<_>, _> = found.collect();
-    let addresses = each_once(&found.map_err(|why| Failure::input(format!("--listen {why}")))?);
+    let addresses = to_bind(&found.map_err(|why| Failure::input(format!("--listen {why}")))?);
     everywhere(&addresses).map_err(|error| {
         Failure::input(format!(
             "--listen {}: {error}; name addresses of this host with free ports, or port 0",
@@ -130,7 +130,7 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
 }
 
 /// What is named twice is bound once, and what stands for all addresses leaves out those of IPv4 beside one that is named.
-fn each_once(words: &[Vec<SocketAddr>]) -> Vec<SocketAddr> {
+fn to_bind(words: &[Vec<SocketAddr>]) -> Vec<SocketAddr> {
     let named: Vec<&SocketAddr> = words.iter().filter(|word| word.len() == 1).flatten().collect();
     let mut once: Vec<SocketAddr> = Vec::new();
     for word in words {

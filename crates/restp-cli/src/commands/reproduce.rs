@@ -31,6 +31,18 @@ struct Listed<'a> {
     runs: u64,
 }
 
+impl Listed<'_> {
+    fn text(&self) -> String {
+        let Listed {
+            experiment,
+            folder,
+            title,
+            runs,
+        } = self;
+        format!("{experiment:24} {folder:16} {runs:5} runs  {title}")
+    }
+}
+
 /// One experiment, done.
 #[derive(Debug, Serialize)]
 struct Done {
@@ -63,15 +75,7 @@ pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
                 title: one.scenario.title(),
                 runs: runs(&one.scenario, arguments),
             };
-            output.result(
-                &listed,
-                |Listed {
-                     experiment,
-                     folder,
-                     title,
-                     runs,
-                 }| { format!("{experiment:24} {folder:16} {runs:5} runs  {title}") },
-            )
+            output.result(&listed, Listed::text)
         });
     }
     std::fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;

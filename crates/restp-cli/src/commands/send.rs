@@ -20,6 +20,7 @@ use restp::clock::Clock;
 use restp::{CloseReason, ConnectError, Connection, Endpoint, EndpointConfig, PathMode};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
+use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,8 +57,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         Unsendable::Refused
     };
     let source = Source::open(&paths, &arguments.name, unsendable).map_err(unsent)?;
-    for left_out in source.left_out() {
-        crate::output::note(format!("left out: {left_out}"));
+    let left_out: Vec<String> = source.left_out().iter().map(ToString::to_string).collect();
+    for one in &left_out {
+        crate::output::note(format!("left out: {one}"));
     }
     let visits = early.then(Visits::of_user).flatten();
     let outcome = run(async {
@@ -105,7 +107,11 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         result
     })?;
     traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
-    output.result(&outcome, Outcome::to_string)
+    let sent = Sent {
+        outcome: &outcome,
+        left_out: arguments.skip.then_some(left_out),
+    };
+    output.result(&sent, |sent| sent.outcome.to_string())
 }
 
 /// Before a receiver that has started again is asked once more; each time twice as long, up to the longest.
@@ -128,6 +134,16 @@ struct Plan<'a> {
     all_paths: bool,
     user_timeout: Duration,
     output: Output,
+}
+
+/// What is printed of a transfer.
+#[derive(Serialize)]
+struct Sent<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    /// With `--skip`: what was not sent, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<Vec<String>>,
 }
 
 /// Nothing was sent, and the way out.

@@ -75,8 +75,7 @@ pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
-pub use walk::STDIN;
-pub use walk::Unsendable;
+pub use walk::{STDIN, Unsendable};
 pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.

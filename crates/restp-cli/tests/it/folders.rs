@@ -136,12 +136,20 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
     write(&top, "b", b"good");
     cases.iter().for_each(|(make, _)| make(&top));
     let receiver = Receiver::start(&["--once"]);
-    let sent = restp(&["send", "--skip", top.to_str().unwrap(), &receiver.ticket]);
+    let sent = restp(&[
+        "send",
+        "--json",
+        "--skip",
+        top.to_str().unwrap(),
+        &receiver.ticket,
+    ]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     for (_, word) in cases {
         let told = |line: &str| line.starts_with("left out: ") && line.contains(word);
         assert!(sent.stderr.lines().any(told), "{word}: {sent:?}");
     }
+    let left_out = sent.json()["left_out"].as_array().unwrap().len();
+    assert_eq!(left_out, 4, "{sent:?}");
     let arrived = crate::common::names(&receiver.folder.path().join("top"));
     assert_eq!(arrived, ["A", "b"]);
 }

@@ -27,7 +27,7 @@ const JOIN: HandshakeParameters = HandshakeParameters {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) address: PathAddress,
-    /// How many were added before it: others that are removed do not move it.
+    /// How many were added before it, up to 256: others that are removed do not move it.
     number: u8,
     backup: bool,
     /// When it is to be dialled; none while it is.
@@ -87,7 +87,7 @@ impl Association {
             now
         };
         let number = self.free_number();
-        self.lines_added = number.wrapping_add(1);
+        self.next_number = number.wrapping_add(1);
         self.lines.push(Line {
             address,
             number,
@@ -96,14 +96,11 @@ impl Association {
         });
     }
 
-    /// The number of the next line: the next that none has.
+    /// The next number that no line has: after 256 lines they begin again.
     fn free_number(&self) -> u8 {
-        let has = |number: &u8| self.lines.iter().any(|line| line.number == *number);
-        let numbers = (0..=u8::MAX).map(|ahead| self.lines_added.wrapping_add(ahead));
-        numbers
-            .into_iter()
-            .find(|number| !has(number))
-            .unwrap_or_default() // of so many, not all are had
+        let is_free = |number: &u8| self.lines.iter().all(|line| line.number != *number);
+        let mut numbers = (0..=u8::MAX).map(|ahead| self.next_number.wrapping_add(ahead));
+        numbers.find(is_free).unwrap_or_default() // there are fewer lines
     }
 
     /// The pair is neither used nor dialled any more; what it carries goes over another. False when no other works;

@@ -56,8 +56,8 @@ pub(crate) struct Association {
     /// The service it was opened to.
     port: u16,
     lines: Vec<Line>,
-    /// How many there have been.
-    lines_added: u8,
+    /// The number of the next, unless one has it.
+    next_number: u8,
     opened_at: Time,
     shared: Multipath<Member>,
     /// Where paths share the numbers, once the first one is up.
@@ -101,7 +101,7 @@ impl Association {
             local_key: Hidden(local_key),
             port,
             lines: Vec::new(),
-            lines_added: 0,
+            next_number: 0,
             opened_at: now,
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
             stream: None,

@@ -27,6 +27,13 @@ fn talking() -> (Pair, FlowId) {
     (pair, flows.1)
 }
 
+/// A client, and a server to which a layer below proves addresses, or does not.
+fn serving(proved: bool) -> Pair {
+    let mut service = config("3wh-arq", &[]);
+    service.addresses_proved = proved;
+    Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any))
+}
+
 /// The server gets `payload` behind the header of the client's last packet as `change` makes it, from `peer` elsewhere.
 fn comes(pair: &mut Pair, peer: u128, payload: &[u8], change: impl FnOnce(&mut Header)) {
     let last = pair
@@ -85,9 +92,7 @@ fn what_is_behind_neither_moves_a_flow_nor_is_refused() {
 #[test]
 fn all_flows_of_a_peer_move_with_one_where_addresses_are_proved() {
     for (proved, sends) in [(true, true), (false, false)] {
-        let mut service = config("3wh-arq", &[]);
-        service.addresses_proved = proved;
-        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let mut pair = serving(proved);
         let (_, silent) = pair.connect();
         let (talks, _) = pair.connect();
         pair.write(0, talks, b"the last");
@@ -109,9 +114,7 @@ fn all_flows_of_a_peer_move_with_one_where_addresses_are_proved() {
 #[test]
 fn a_request_of_another_does_not_stand_where_a_peer_moves_to() {
     for proved in [true, false] {
-        let mut service = config("3wh-arq", &[]);
-        service.addresses_proved = proved;
-        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let mut pair = serving(proved);
         let flows = pair.connect();
         pair.write(0, flows.0, b"the last");
         pair.run_for(MS * 500);
@@ -131,9 +134,7 @@ fn a_request_of_another_does_not_stand_where_a_peer_moves_to() {
 /// A flow in which a peer has nothing to say stayed behind where somebody had asked for another one between its ports.
 #[test]
 fn a_request_of_another_keeps_no_silent_flow_back() {
-    let mut service = config("3wh-arq", &[]);
-    service.addresses_proved = true;
-    let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+    let mut pair = serving(true);
     let (_, silent) = pair.connect();
     let source = pair
         .log
@@ -166,9 +167,7 @@ fn the_reset_of_a_peer_that_has_moved_ends_its_flow_where_addresses_are_proved()
         (true, SOMEBODY, 0, false),
         (false, 0, 0, false),
     ] {
-        let mut service = config("3wh-arq", &[]);
-        service.addresses_proved = proved;
-        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let mut pair = serving(proved);
         let flows = pair.connect();
         pair.write(0, flows.0, b"the last");
         pair.run_for(MS * 500);
@@ -250,9 +249,7 @@ fn a_join_of_another_host_is_refused() {
 /// One packet from elsewhere made each of the flows answer there.
 #[test]
 fn a_peer_that_moves_with_many_flows_is_answered_by_the_one_that_spoke() {
-    let mut service = config("3wh-arq", &[]);
-    service.addresses_proved = true;
-    let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+    let mut pair = serving(true);
     for _ in 0..20 {
         pair.connect();
         pair.log.clear();
@@ -313,9 +310,7 @@ fn a_peer_whose_early_data_found_no_room_is_not_refused_elsewhere() {
 #[test]
 fn a_peer_that_has_moved_is_sent_at_once_what_was_sent_in_vain() {
     for (proved, least) in [(true, 1), (false, 0)] {
-        let mut service = config("3wh-arq", &[]);
-        service.addresses_proved = proved;
-        let mut pair = Pair::of(config("3wh-arq", &[]), service.listen(PORT, Acceptance::Any));
+        let mut pair = serving(proved);
         let (flow, accepted) = pair.connect();
         pair.write(0, flow, b"the last");
         pair.run_for(MS * 500);

@@ -1,5 +1,5 @@
-//! The rate that a path keeps up. What a shaper has saved while nothing was sent (the burst of RFC 2697 §3) leaves at the rate of the link behind it: no path
-//! holds as much, and its queue is not empty as fast.
+//! The rate that a path keeps up. What a shaper has saved while nothing was sent (the burst of RFC 2697 §3) leaves at the rate of the
+//! link behind it: the path does not hold as much, and its queue does not empty as fast.
 
 use crate::recovery::RateSample;
 use restp_base::time::{Duration, Time};
@@ -27,7 +27,7 @@ impl Sustained {
             return Some(Rate::of(sample.delivered_bytes, sample.interval));
         }
         let total = sample.delivered_total;
-        // A lane that is another path's from now on counts anew.
+        // A count that has begun anew says nothing of the one before.
         self.since = self.since.filter(|(_, delivered)| *delivered <= total);
         let (since, delivered) = *self.since.get_or_insert((now, total));
         let span = now.since(since);

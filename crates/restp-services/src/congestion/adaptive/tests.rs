@@ -131,6 +131,39 @@ impl Life {
     }
 }
 
+/// What a shaper had saved left at the rate of the link behind it. Measured by that, four segments take no time, and whatever waits
+/// is somebody else's: this flow filled the whole buffer.
+#[test]
+fn what_a_shaper_has_saved_makes_nobody_a_neighbour() {
+    let mut life = Life::begin();
+    let short = Duration::from_millis(1);
+    for round in 0..400 {
+        let bytes = if round < 3 { 64 * SEGMENT } else { 5 * SEGMENT };
+        life.now += short;
+        let before = life.delivered;
+        life.delivered += bytes;
+        let rate = RateSample {
+            delivered_bytes: bytes,
+            interval: short,
+            delivered_before: before,
+            delivered_total: life.delivered,
+            lost_bytes: 0,
+            sent_in_flight_bytes: bytes,
+            application_limited: false,
+        };
+        // The four segments that wait take most of a round trip.
+        let rtt = if round < 3 { short / 10 } else { short / 10 * 9 };
+        let event = CongestionEvent::Acked {
+            bytes,
+            rtt: Some(rtt),
+            rate: Some(rate),
+        };
+        let view = life.view(rtt);
+        life.control.on(&event, &view);
+        assert!(round < 120 || life.control.mode == Mode::Alone, "in {round}");
+    }
+}
+
 #[test]
 fn startup_doubles_and_ends_with_the_first_queue() {
     let mut life = Life::begin();
