@@ -93,15 +93,15 @@ pub(super) fn tail(c: &mut Connection, error: ErrorControl, room: usize) -> (Tai
     let Some(next) = c.receiver.next() else {
         return (Tail::None, true);
     };
-    let Some((arrived, newest)) = c.receiver.beyond_hole() else {
+    let Some(arrived) = c.receiver.beyond_hole() else {
         return (Tail::None, true);
     };
     match detail_of(error, &c.composition) {
         Detail::Pointer => (Tail::None, true),
         Detail::Sack { max_blocks } => {
-            let wanted = usize::from(max_blocks).min(arrived.len());
+            let wanted = usize::from(max_blocks).min(arrived.ranges().len());
             let count = wanted.min(room / BLOCK_BYTES);
-            let blocks = sack::blocks(arrived, newest, count);
+            let blocks = sack::blocks(arrived, count);
             (Tail::Sack(blocks), count == wanted)
         }
         Detail::Nak if room < NAK_BYTES => (Tail::None, false),
@@ -113,7 +113,7 @@ pub(super) fn tail(c: &mut Connection, error: ErrorControl, room: usize) -> (Tai
                 true,
             )
         }
-        Detail::Snack => whole_state(next, arrived, room),
+        Detail::Snack => whole_state(next, arrived.ranges(), room),
     }
 }
 

@@ -5,18 +5,18 @@
 use super::codes::MAX_WORDS;
 use super::cursor::{Reader, Writer};
 use super::error::{Found, ParseError};
-use restp_base::ranges::Ranges;
 use restp_base::sequence::{expand, truncate};
-use restp_services::ack::newest_first;
+use restp_services::ordering::Arrived;
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Received blocks, `(left, right)`, both inclusive.
 pub type Blocks = SmallVec<[(u32, u32); 4]>;
 
-/// At most `cap` blocks of `received`, [newest first](newest_first).
-pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
-    newest_first(received, newest)
+/// At most `cap` blocks of `arrived`, [latest first](Arrived::latest_first).
+pub fn blocks(arrived: &Arrived, cap: usize) -> Blocks {
+    arrived
+        .latest_first()
         .take(cap)
         .map(|range| (truncate(range.start), truncate(range.end - 1)))
         .collect()
@@ -59,22 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_block_leads_and_the_cap_drops_the_lowest() {
-        let mut received = Ranges::new();
-        for number in [12, 14, 15, 17, 20] {
-            received.insert(number..number + 1);
+    fn the_newest_block_leads_and_the_cap_drops_the_oldest() {
+        let mut arrived = Arrived::default();
+        for number in [12, 14, 17, 20, 15] {
+            arrived.insert(number..number + 1);
         }
-        assert_eq!(blocks(&received, 15, 3).to_vec(), [(14, 15), (20, 20), (17, 17)]);
-        assert_eq!(blocks(&received, 9, 2).to_vec(), [(20, 20), (17, 17)]);
-        assert!(blocks(&received, 15, 0).is_empty());
+        assert_eq!(blocks(&arrived, 3).to_vec(), [(14, 15), (20, 20), (17, 17)]);
+        assert!(blocks(&arrived, 0).is_empty());
     }
 
     #[test]
     fn ranges_undo_blocks_across_a_wrap_and_ignore_reversed_ones() {
         let wrap = 2 << 32;
-        let mut received = Ranges::new();
-        received.insert(wrap - 2..wrap + 3);
-        let sent = blocks(&received, wrap, 4);
+        let mut arrived = Arrived::default();
+        arrived.insert(wrap - 2..wrap + 3);
+        let sent = blocks(&arrived, 4);
         assert_eq!(sent.to_vec(), [(0xFFFF_FFFE, 2)]);
         assert!(ranges(&sent, wrap - 10).eq(Some(wrap - 2..wrap + 3)));
         assert_eq!(ranges(&[(7, 5)], wrap).count(), 0);

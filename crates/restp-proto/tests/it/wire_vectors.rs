@@ -6,6 +6,7 @@
 use restp_base::machine::Head;
 use restp_base::ranges::Ranges;
 use restp_proto::wire::*;
+use restp_services::ordering::Arrived;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -83,15 +84,16 @@ fn the_receive_states_of_section_4_give_its_reports() {
     for case in vectors("reports.json") {
         let arrival = case["arrival"].as_u64().unwrap();
         let next = case["ack"].as_u64().unwrap();
-        let mut received = Ranges::new();
-        numbers(&case["received"])
-            .into_iter()
-            .for_each(|n| _ = received.insert(n..n + 1));
+        let mut arrived = Arrived::default();
+        let earlier = numbers(&case["received"]).into_iter().filter(|n| *n != arrival);
+        earlier
+            .chain([arrival])
+            .for_each(|n| _ = arrived.insert(n..n + 1));
 
-        let blocks = sack::blocks(&received, arrival, 4);
+        let blocks = sack::blocks(&arrived, 4);
         let edges: Vec<u32> = blocks.iter().flat_map(|(left, right)| [*left, *right]).collect();
         assert_eq!(edges, words(&case["sack"]), "SACK at arrival of {arrival}");
-        let snack = snack::from_ranges(next, &received).unwrap();
+        let snack = snack::from_ranges(next, arrived.ranges()).unwrap();
         let hole = u32::from(snack.offset) << 16 | u32::from(snack.size);
         let written: Vec<u32> = std::iter::once(hole)
             .chain(snack.vector.iter().copied())
@@ -109,11 +111,11 @@ fn the_receive_states_of_section_4_give_its_reports() {
             "SAK at arrival of {arrival}"
         );
 
-        let holes: Vec<Range<u64>> = received.holes(next).collect();
+        let holes: Vec<Range<u64>> = arrived.ranges().holes(next).collect();
         assert_eq!(snack.missing(next).collect::<Vec<_>>(), holes);
         let mut told = Ranges::new();
         sack::ranges(&blocks, next).for_each(|range| _ = told.insert(range));
-        assert_eq!(told, received);
+        assert_eq!(&told, arrived.ranges());
     }
 }
 

@@ -8,9 +8,9 @@ use super::snack::{self, Snack};
 use super::wire::{HEADER_BYTES, WireError};
 use crate::mptcp::options::{self as mptcp, Multipath};
 use restp_base::machine::Head;
-use restp_base::ranges::Ranges;
 use restp_base::sequence::truncate;
-use restp_services::ack::{NakMode, newest_first};
+use restp_services::ack::NakMode;
+use restp_services::ordering::Arrived;
 use smallvec::SmallVec;
 
 const END: u8 = 0;
@@ -92,9 +92,10 @@ pub fn block_bytes(count: usize) -> usize {
     }
 }
 
-/// At most `cap` blocks of `received`, [newest first](newest_first).
-pub fn blocks(received: &Ranges, newest: u64, cap: usize) -> Blocks {
-    newest_first(received, newest)
+/// At most `cap` blocks of `arrived`, [latest first](Arrived::latest_first).
+pub fn blocks(arrived: &Arrived, cap: usize) -> Blocks {
+    arrived
+        .latest_first()
         .take(cap)
         .map(|range| (truncate(range.start), truncate(range.end)))
         .collect()
@@ -274,10 +275,10 @@ mod tests {
     /// block of the newest arrival comes first; RFC 2018 §3: length 18 for two blocks).
     #[test]
     fn two_blocks_byte_by_byte() {
-        let mut received = Ranges::new();
-        received.insert(2920..4380);
-        received.insert(7300..8760);
-        let sack = blocks(&received, 7300, block_room(ROOM));
+        let mut arrived = Arrived::default();
+        arrived.insert(2920..4380);
+        arrived.insert(7300..8760);
+        let sack = blocks(&arrived, block_room(ROOM));
         let options = Options {
             sack,
             ..Options::default()
@@ -288,8 +289,7 @@ mod tests {
         ];
         assert_eq!(emitted(&options), expected);
         assert_eq!(Options::parse(&expected), Ok(options));
-        assert_eq!(blocks(&received, 2920, 4)[0], (2920, 4380));
-        assert_eq!(blocks(&received, 2920, 1).len(), 1);
+        assert_eq!(blocks(&arrived, 1).to_vec(), [(7300, 8760)]);
     }
 
     /// The same losses as NAK and as SNACK, after 2 and after 5 have arrived, and what permits them in a SYN.

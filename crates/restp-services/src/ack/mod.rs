@@ -14,7 +14,7 @@ pub use duplicate::RepeatParameters;
 pub use nak::{NakEmission, NakMode, NakParameters, NakReporter};
 pub use positive::PositiveParameters;
 pub use ratio::{AckRatio, LONGEST_WAIT};
-pub use report::{AckReport, newest_first};
+pub use report::AckReport;
 pub use timer::{AckTimer, Place};
 
 use restp_base::time::Duration;

@@ -2,7 +2,6 @@
 //! (ResTP §3.5.9: what an acknowledgement means).
 
 use crate::reliability::Uncarried;
-use restp_base::ranges::Ranges;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -46,33 +45,5 @@ impl AckReport {
             duplicates: 0..0,
             is_complete: false,
         }
-    }
-}
-
-/// In which order a receiver reports what it holds: the range with `newest` first, then the others from the highest
-/// down, because those are the ones the sender has heard of least often (RFC 2018 §4).
-pub fn newest_first(received: &Ranges, newest: u64) -> impl Iterator<Item = &Range<u64>> {
-    let first = received.covering(newest);
-    let others = received.iter().rev().filter(move |range| Some(*range) != first);
-    first.into_iter().chain(others)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_range_comes_first_and_the_others_from_the_top() {
-        let mut received = Ranges::new();
-        for range in [14..16, 17..18, 20..21] {
-            received.insert(range);
-        }
-        let order = |newest| newest_first(&received, newest).cloned().collect::<Vec<_>>();
-        assert_eq!(order(15), [14..16, 20..21, 17..18]);
-        assert_eq!(
-            order(9),
-            [20..21, 17..18, 14..16],
-            "the newest is below all holes"
-        );
     }
 }

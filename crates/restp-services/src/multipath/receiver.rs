@@ -118,7 +118,7 @@ impl DataReceiver {
         match &self.store {
             Store::Unknown => Err(Contradiction),
             Store::Segments(reassembly) => {
-                let beyond = reassembly.arrived().last().map_or(0, |last| last.end);
+                let beyond = reassembly.arrived().ranges().last().map_or(0, |last| last.end);
                 let moved = self.fin.is_some_and(|fin| fin != number);
                 let passed = number < reassembly.next() && self.fin.is_none();
                 if moved || passed || number < beyond {

@@ -1,9 +1,8 @@
 //! The received side of a byte stream (RFC 9293 §3.10.7.4): segments arrive at any place and may overlap; bytes leave
 //! once and in order. FIN stands for one byte without content.
 
-use super::Arrival;
+use super::{Arrival, Arrived};
 use bytes::{Buf, Bytes};
-use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// RCV.NXT and everything that arrived beyond it, by 64-bit byte numbers.
@@ -12,9 +11,8 @@ pub struct ByteStream {
     next: u64,
     held: BTreeMap<u64, Piece>,
     /// Which numbers beyond it have arrived, if somebody is told.
-    arrived: Ranges,
+    arrived: Arrived,
     is_reported: bool,
-    newest: u64,
     held_bytes: usize,
     /// Number of the FIN, once seen.
     fin: Option<u64>,
@@ -52,9 +50,8 @@ impl ByteStream {
         ByteStream {
             next,
             held: BTreeMap::new(),
-            arrived: Ranges::new(),
+            arrived: Arrived::default(),
             is_reported: true,
-            newest: next,
             held_bytes: 0,
             fin: None,
             most_pieces,
@@ -72,12 +69,8 @@ impl ByteStream {
         self.next
     }
     /// What has arrived beyond it.
-    pub fn arrived(&self) -> &Ranges {
+    pub fn arrived(&self) -> &Arrived {
         &self.arrived
-    }
-    /// A byte of the most recent arrival, for the order of SACK blocks.
-    pub fn newest(&self) -> u64 {
-        self.newest
     }
     /// Pieces held back.
     pub fn pieces(&self) -> usize {
@@ -124,7 +117,6 @@ impl ByteStream {
         if stretch.fin {
             self.fin = Some(end - 1);
         }
-        self.newest = stretch.start;
         if stretch.start == self.next && self.held.is_empty() {
             self.next = end;
             ready.extend(Some(stretch.payload).filter(|payload| !payload.is_empty()));
@@ -242,7 +234,10 @@ mod tests {
         assert_eq!(feed(120, 127), Arrival::OutOfOrder);
         assert_eq!(feed(103, 109), Arrival::FilledHole);
         assert_eq!((stream.next(), stream.held_bytes()), (112, 6));
-        assert_eq!(stream.arrived().iter().collect::<Vec<_>>(), [&(120..127)]);
+        assert_eq!(
+            stream.arrived().ranges().iter().collect::<Vec<_>>(),
+            [&(120..127)]
+        );
         assert!(!stream.is_finished());
         assert_eq!(
             stream.insert(stretch(112, 120), 200, &mut ready),
@@ -290,7 +285,10 @@ mod tests {
                 );
                 assert_eq!((told.next(), told.pieces()), (untold.next(), untold.pieces()));
             }
-            assert_eq!((text(&same), untold.arrived().total()), (TEXT.to_vec(), 0));
+            assert_eq!(
+                (text(&same), untold.arrived().ranges().total()),
+                (TEXT.to_vec(), 0)
+            );
         }
     }
 
@@ -359,7 +357,7 @@ mod tests {
                 assert!(!stream.contradicts(&arriving));
                 stream.insert(arriving, 127, &mut ready);
                 assert_eq!(text(&ready), TEXT[..text(&ready).len()]);
-                let above = stream.arrived().total();
+                let above = stream.arrived().ranges().total();
                 let held: u64 = stream.held.values().map(Piece::len).sum();
                 assert_eq!(above, held, "pieces do not overlap");
             }

@@ -2,11 +2,13 @@
 //! [`Reassembly`], or every stretch of bytes to a [`ByteStream`], which holds back, delivers, recognises retransmissions, and
 //! keeps the receiver's pointer RCV.NXT. What it hands up waits in the [`Inbox`].
 
+mod arrived;
 mod byte_stream;
 mod inbox;
 mod partial;
 mod reorder_buffer;
 
+pub use arrived::Arrived;
 pub use byte_stream::{ByteStream, Stretch};
 pub use inbox::Inbox;
 pub use partial::HoldParameters;

@@ -1,7 +1,7 @@
 //! The one store of out-of-order data (ResTP §3.5.7), for ordered, partially ordered and unordered delivery. Its memory is bounded
 //! by the window edge its caller passes in: a number at or beyond the edge is never stored.
 
-use super::Ordering;
+use super::{Arrived, Ordering};
 use bytes::Bytes;
 use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
@@ -45,10 +45,9 @@ pub struct Reassembly {
     next: u64,
     /// Slot 0 stands for `next`.
     slots: VecDeque<Slot>,
-    arrived: Ranges,
+    arrived: Arrived,
     /// Given up below `next`, at most [`REMEMBERED_SKIPS`] back.
     skipped: Ranges,
-    newest: u64,
     held_bytes: usize,
     /// Since when the first hole has been known.
     hole_since: Option<Time>,
@@ -65,9 +64,8 @@ impl Reassembly {
             ordering,
             next,
             slots: VecDeque::new(),
-            arrived: Ranges::new(),
+            arrived: Arrived::default(),
             skipped: Ranges::new(),
-            newest: next,
             held_bytes: 0,
             hole_since: None,
             sent_below: next,
@@ -104,12 +102,8 @@ impl Reassembly {
         self.next
     }
     /// What has arrived above RCV.NXT.
-    pub fn arrived(&self) -> &Ranges {
+    pub fn arrived(&self) -> &Arrived {
         &self.arrived
-    }
-    /// The most recent arrival, for the order of SACK blocks (RFC 2018 §4).
-    pub fn newest(&self) -> u64 {
-        self.newest
     }
     /// Payload bytes held back.
     pub fn held_bytes(&self) -> usize {
@@ -117,12 +111,12 @@ impl Reassembly {
     }
     /// True while something is missing below something that arrived.
     pub fn has_hole(&self) -> bool {
-        !self.arrived.is_empty()
+        !self.arrived.ranges().is_empty()
     }
 
     /// True while `number` is needed and has not arrived.
     pub fn is_missing(&self, number: u64) -> bool {
-        number >= self.next && !self.arrived.contains(number)
+        number >= self.next && !self.arrived.ranges().contains(number)
     }
 
     /// Takes the segment `number`, which shows since `now` that what is before it and has not come is missing; `None` is a number
@@ -137,8 +131,7 @@ impl Reassembly {
         edge: u64,
         ready: &mut impl Extend<Bytes>,
     ) -> Arrival {
-        if number == self.next && self.arrived.is_empty() && number < edge {
-            self.newest = number;
+        if number == self.next && self.arrived.ranges().is_empty() && number < edge {
             self.next += 1;
             ready.extend(payload);
             self.take_turn(ready);
@@ -147,13 +140,16 @@ impl Reassembly {
         if self.skipped.contains(number) {
             return Arrival::Late;
         }
-        if number < self.next || self.arrived.contains(number) {
+        if number < self.next {
+            return Arrival::Duplicate;
+        }
+        if self.arrived.ranges().contains(number) {
+            self.arrived.insert(number..number + 1); // for the order of blocks
             return Arrival::Duplicate;
         }
         if number >= edge {
             return Arrival::BeyondWindow;
         }
-        self.newest = number;
         let since = self.known_since(number).map_or(now, |known| known.min(now));
         self.arrived.insert(number..number + 1);
         let waits = self.ordering != Ordering::Unordered || self.turn.is_some_and(|(at, _)| number >= at);
@@ -183,7 +179,13 @@ impl Reassembly {
             self.watch_hole(now);
             return Arrival::FilledHole;
         }
-        if self.hole_since.is_none() || self.arrived.first().is_some_and(|first| first.start == number) {
+        if self.hole_since.is_none()
+            || self
+                .arrived
+                .ranges()
+                .first()
+                .is_some_and(|first| first.start == number)
+        {
             self.watch_hole(now); // what comes behind others tells nothing new of it
         }
         Arrival::OutOfOrder
@@ -203,13 +205,17 @@ impl Reassembly {
 
     /// Numbers of the first hole, where something after it has arrived.
     pub fn first_hole(&self) -> Option<u64> {
-        Some(self.arrived.first()?.start - self.next)
+        Some(self.arrived.ranges().first()?.start - self.next)
     }
 
     /// Gives up to `most` numbers of the first hole up: RCV.NXT moves on to the first number that arrived after it, or to the end
     /// of what was sent, and on as far as numbers are there. Returns how many numbers were skipped.
     pub fn skip_hole(&mut self, now: Time, most: u64, ready: &mut impl Extend<Bytes>) -> u64 {
-        let end = self.arrived.first().map_or(self.sent_below, |range| range.start);
+        let end = self
+            .arrived
+            .ranges()
+            .first()
+            .map_or(self.sent_below, |range| range.start);
         let turn = self.turn.map_or(u64::MAX, |(at, _)| at);
         let first = end.min(self.next.saturating_add(most)).min(turn);
         let skipped = first.saturating_sub(self.next);
@@ -228,7 +234,7 @@ impl Reassembly {
 
     /// Discards the highest number that has arrived (RFC 9260 §6.2): the sender has to be told that it is missing again.
     pub fn discard_last(&mut self) -> Option<u64> {
-        let last = self.arrived.last()?.end - 1;
+        let last = self.arrived.ranges().last()?.end - 1;
         self.arrived.remove(&(last..last + 1));
         if let Some(Slot::Held(payload, _)) = self.slots.pop_back() {
             self.held_bytes -= payload.len();
@@ -236,7 +242,7 @@ impl Reassembly {
         while matches!(self.slots.back(), Some(Slot::Missing)) {
             self.slots.pop_back();
         }
-        if self.arrived.is_empty() {
+        if self.arrived.ranges().is_empty() {
             self.hole_since = None;
         }
         Some(last)
@@ -258,14 +264,13 @@ impl Reassembly {
         }
         self.arrived.remove_below(self.next);
         self.take_turn(ready);
-        if self.arrived.is_empty() {
-            self.arrived.clear();
+        if self.arrived.ranges().is_empty() {
             self.slots = VecDeque::new();
         }
     }
 
     fn watch_hole(&mut self, now: Time) {
-        if self.arrived.is_empty() && self.sent_below <= self.next {
+        if self.arrived.ranges().is_empty() && self.sent_below <= self.next {
             self.hole_since = None;
         } else {
             let since = self.known_since(self.next).unwrap_or(now);
@@ -275,7 +280,7 @@ impl Reassembly {
 
     /// Since when something above `number` has been here.
     fn known_since(&self, number: u64) -> Option<Time> {
-        let above = self.arrived.above(number)?.start;
+        let above = self.arrived.ranges().above(number)?.start;
         match self.slots[(above - self.next) as usize] {
             Slot::Held(_, since) | Slot::Empty(since) => Some(since),
             Slot::Missing => None,

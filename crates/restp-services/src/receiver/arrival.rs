@@ -180,6 +180,7 @@ impl Receiver {
             && reassembly.is_missing(number)
             && reassembly
                 .arrived()
+                .ranges()
                 .last()
                 .is_some_and(|range| range.end > number + 1)
         {
@@ -191,7 +192,11 @@ impl Receiver {
 
 /// Where `number`, which has arrived and is not next, stands among what has arrived.
 fn place(reassembly: &Reassembly, number: u64) -> Place {
-    let highest = reassembly.arrived().last().map_or(0, |range| range.end - 1);
+    let highest = reassembly
+        .arrived()
+        .ranges()
+        .last()
+        .map_or(0, |range| range.end - 1);
     if number < highest {
         Place::Hole
     } else if reassembly.is_missing(number - 1) {

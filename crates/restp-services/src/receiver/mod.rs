@@ -23,13 +23,12 @@ pub use repair::Repair;
 
 use crate::ack::{AckTimer, NakReporter};
 use crate::flow_control::{ReceiveWindow, WindowParameters};
-use crate::ordering::{HoldParameters, Inbox, Ordering, Reassembly};
+use crate::ordering::{Arrived, HoldParameters, Inbox, Ordering, Reassembly};
 use crate::reliability::{FecDecoder, Uncarried};
 use bytes::Bytes;
 use pace::Pace;
 use repair::Repairs;
 use restp_base::flow::Read;
-use restp_base::ranges::Ranges;
 use restp_base::sequence;
 pub(crate) use store::Store;
 use turn::Turn;
@@ -148,14 +147,15 @@ impl Receiver {
     pub fn next(&self) -> Option<u64> {
         self.store.next()
     }
-    /// What has arrived beyond RCV.NXT, and the most recent of it; none while nothing is missing.
-    pub fn beyond_hole(&self) -> Option<(&Ranges, u64)> {
-        let (arrived, newest) = self.store.arrived()?;
-        (!arrived.is_empty()).then_some((arrived, newest))
+    /// What has arrived beyond RCV.NXT; none while nothing is missing.
+    pub fn beyond_hole(&self) -> Option<&Arrived> {
+        self.store
+            .arrived()
+            .filter(|arrived| !arrived.ranges().is_empty())
     }
     /// The gap that the next acknowledgement names, where one is named at a time.
     pub fn next_gap(&mut self) -> Option<std::ops::Range<u64>> {
-        let (arrived, _) = self.store.arrived()?;
+        let arrived = self.store.arrived()?.ranges();
         self.nak.next_report(self.store.next()?, arrived)
     }
     /// When acknowledgements are due: what the protocol itself knows of them is told here.

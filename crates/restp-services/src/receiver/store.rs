@@ -1,8 +1,7 @@
 //! The one store of what arrived out of order, of segments or of bytes, and how it stands to the window (ResTP §3.5.7,
 //! RFC 9293 §3.8.6).
 
-use crate::ordering::{ByteStream, Inbox, Reassembly};
-use restp_base::ranges::Ranges;
+use crate::ordering::{Arrived, ByteStream, Inbox, Reassembly};
 use restp_base::sequence;
 
 /// What is numbered.
@@ -39,12 +38,12 @@ impl Store {
         }
     }
 
-    /// What has arrived beyond it, and the most recent of it.
-    pub(crate) fn arrived(&self) -> Option<(&Ranges, u64)> {
+    /// What has arrived beyond it.
+    pub(crate) fn arrived(&self) -> Option<&Arrived> {
         match self {
             Store::Unknown => None,
-            Store::Segments(reassembly) => Some((reassembly.arrived(), reassembly.newest())),
-            Store::Bytes { stream, .. } => Some((stream.arrived(), stream.newest())),
+            Store::Segments(reassembly) => Some(reassembly.arrived()),
+            Store::Bytes { stream, .. } => Some(stream.arrived()),
         }
     }
 

@@ -50,8 +50,7 @@ impl Receiver {
 
     /// Everything that has arrived has a number below this.
     pub fn arrived_below(&self) -> Option<u64> {
-        let (arrived, _) = self.store.arrived()?;
-        let above = arrived.last().map_or(0, |range| range.end);
+        let above = self.store.arrived()?.ranges().last().map_or(0, |range| range.end);
         self.next().map(|next| next.max(above))
     }
 }

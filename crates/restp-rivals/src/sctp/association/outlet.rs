@@ -112,7 +112,7 @@ impl Association {
         let next = self.receiver.next().unwrap_or_default();
         let offset = |number: u64| u16::try_from(number - (next - 1)).unwrap_or(u16::MAX);
         let beyond = self.receiver.beyond_hole().into_iter();
-        let blocks = beyond.flat_map(|(arrived, _)| arrived.iter());
+        let blocks = beyond.flat_map(|arrived| arrived.ranges().iter());
         let blocks = blocks.map(|range| (offset(range.start), offset(range.end - 1)));
         let arrivals = self.receiver.ack_timer().arrivals().min(3) as u8;
         let sack = Sack {

@@ -201,15 +201,17 @@ impl Connection {
             return self.report_duplicate(options, room, bytes);
         }
         let (next, unit, space) = (self.receive_next(), self.agreed.unit, options.room());
-        let Some((arrived, newest)) = self.receiver.beyond_hole() else {
+        let Some(arrived) = self.receiver.beyond_hole() else {
             return true;
         };
         match self.agreed.detail {
             Detail::Pointer => true,
             Detail::Sack { max_blocks } => {
-                let wanted = usize::from(max_blocks).min(block_room(space)).min(arrived.len());
+                let wanted = usize::from(max_blocks)
+                    .min(block_room(space))
+                    .min(arrived.ranges().len());
                 let fitting = (0..=wanted).rev().find(|count| block_bytes(*count) <= room);
-                options.sack = blocks(arrived, newest, fitting.unwrap_or(0));
+                options.sack = blocks(arrived, fitting.unwrap_or(0));
                 fitting == Some(wanted)
             }
             Detail::Nak if room < padded(nak::BYTES) => false,
@@ -219,7 +221,7 @@ impl Connection {
                 true
             }
             Detail::Snack => {
-                let report = Snack::of(next, arrived, unit, space);
+                let report = Snack::of(next, arrived.ranges(), unit, space);
                 let fits = |snack: &Snack| padded(snack.bytes()) <= room;
                 let complete = report.as_ref().is_none_or(fits);
                 options.snack = report.filter(fits);
@@ -234,15 +236,15 @@ impl Connection {
             return true;
         };
         let beyond = self.receiver.beyond_hole();
-        let known = 1 + beyond.map_or(0, |(arrived, _)| arrived.len());
+        let known = 1 + beyond.map_or(0, |arrived| arrived.ranges().len());
         let wanted = usize::from(max_blocks).min(block_room(options.room())).min(known);
         let fitting = (1..=wanted).rev().find(|count| block_bytes(*count) <= room);
         let Some(fitting) = fitting else {
             return false;
         };
         options.sack.push((truncate(bytes.start), truncate(bytes.end)));
-        if let Some((arrived, newest)) = beyond {
-            options.sack.extend(blocks(arrived, newest, fitting - 1));
+        if let Some(arrived) = beyond {
+            options.sack.extend(blocks(arrived, fitting - 1));
         }
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.on_named();

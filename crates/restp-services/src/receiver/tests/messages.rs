@@ -27,7 +27,10 @@ fn what_is_above_all_is_refused_where_there_is_no_room() {
     assert_eq!(arrives(&mut receiver, 12, 400), Arrival::OutOfOrder);
     assert_eq!(receiver.make_room(14, 150), 0);
     assert_eq!(arrives(&mut receiver, 14, 150), Arrival::BeyondWindow);
-    assert_eq!(receiver.beyond_hole().expect("a hole").0.last(), Some(&(12..13)));
+    assert_eq!(
+        receiver.beyond_hole().expect("a hole").ranges().last(),
+        Some(&(12..13))
+    );
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn what_fills_a_hole_takes_the_room_of_the_highest() {
     }
     assert_eq!(receiver.make_room(12, 150), 1);
     assert_eq!(arrives(&mut receiver, 12, 150), Arrival::OutOfOrder);
-    let (held, _) = receiver.beyond_hole().expect("a hole");
+    let held = receiver.beyond_hole().expect("a hole").ranges();
     assert_eq!((held.len(), held.first()), (1, Some(&(12..15))));
     assert_eq!(receiver.free_bytes(0), 50);
     assert_eq!(receiver.make_room(13, 150), 0, "it is here");

@@ -1,7 +1,8 @@
 #![allow(clippy::single_range_in_vec_init, reason = "a report may hold one range")]
 
 use super::*;
-use crate::ack::{Detail, newest_first};
+use crate::ack::Detail;
+use crate::ordering::Arrived;
 use crate::recovery::LaneId;
 use restp_base::time::Time;
 use smallvec::SmallVec;
@@ -424,16 +425,13 @@ fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
 /// `spacing`th after it.
 fn reports_with_holes(window: u64, spacing: u64, detail: Detail) -> impl Iterator<Item = AckReport> {
     let arrivals = (11..10 + window).filter(move |number| !(number - 10).is_multiple_of(spacing));
-    arrivals.scan(Ranges::new(), move |arrived, number| {
+    arrivals.scan(Arrived::default(), move |arrived, number| {
         arrived.insert(number..number + 1);
-        let holes: SmallVec<[Range<u64>; 2]> = arrived.holes(10).collect();
+        let holes: SmallVec<[Range<u64>; 2]> = arrived.ranges().holes(10).collect();
         let (received, missing) = match detail {
             Detail::Snack if holes.len() == 1 => (SmallVec::from_iter([11..12]), holes),
-            Detail::Snack => (arrived.iter().cloned().collect(), holes),
-            _ => (
-                newest_first(arrived, number).take(4).cloned().collect(),
-                SmallVec::new(),
-            ),
+            Detail::Snack => (arrived.ranges().iter().cloned().collect(), holes),
+            _ => (arrived.latest_first().take(4).cloned().collect(), SmallVec::new()),
         };
         Some(AckReport {
             cumulative: 10,
