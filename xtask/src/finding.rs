@@ -7,8 +7,6 @@ use std::fmt;
 pub enum Severity {
     /// Told, changes nothing.
     Note,
-    /// Told, to be looked at before it becomes an error.
-    Warning,
     /// The check fails.
     Error,
 }
@@ -34,15 +32,6 @@ impl Finding {
         }
     }
 
-    pub fn warning(path: &str, message: impl Into<String>) -> Finding {
-        Finding {
-            severity: Severity::Warning,
-            path: path.into(),
-            line: None,
-            message: message.into(),
-        }
-    }
-
     pub fn note(path: &str, message: impl Into<String>) -> Finding {
         Finding {
             severity: Severity::Note,
@@ -57,7 +46,6 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.severity {
             Severity::Note => "note",
-            Severity::Warning => "warning",
             Severity::Error => "error",
         };
         match self.line {

@@ -9,9 +9,8 @@ use crate::finding::Finding;
 use crate::source::{code_only, has_word, lines_with, permissions};
 use crate::tree::Tree;
 
-/// A Rust file above the first number of lines is looked at for a second idea; above the second one it is split.
-const LONG: usize = 500;
-const TOO_LONG: usize = 600;
+/// A Rust file with more lines has a second idea.
+const LONGEST: usize = 500;
 
 /// This file, which must spell the words out to forbid them.
 const HERE: &str = "xtask/src/tidy.rs";
@@ -83,18 +82,14 @@ pub fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
 }
 
 fn size(path: &str, text: &str) -> Option<Finding> {
-    match text.lines().count() {
-        lines if lines > TOO_LONG => Some(Finding::error(
+    let lines = text.lines().count();
+    (lines > LONGEST).then(|| {
+        Finding::error(
             path,
             None,
-            format!("{lines} lines, over {TOO_LONG}: name its second idea and split"),
-        )),
-        lines if lines > LONG => Some(Finding::warning(
-            path,
-            format!("{lines} lines: does it hold two ideas?"),
-        )),
-        _ => None,
-    }
+            format!("{lines} lines, over {LONGEST}: name its second idea and split"),
+        )
+    })
 }
 
 fn white_space(path: &str, text: &str) -> Vec<Finding> {
@@ -227,20 +222,9 @@ mod tests {
     const SERVICE: &str = "crates/restp-services/src/ack/delayed.rs";
 
     #[test]
-    fn a_long_file_is_warned_about_and_a_longer_one_fails() {
-        assert_eq!(size("a.rs", &"x\n".repeat(500)), None);
-        assert!(
-            size("a.rs", &"x\n".repeat(501))
-                .unwrap()
-                .to_string()
-                .starts_with("warning")
-        );
-        assert!(
-            size("a.rs", &"x\n".repeat(601))
-                .unwrap()
-                .to_string()
-                .starts_with("error")
-        );
+    fn a_long_file_fails() {
+        assert!(size("a.rs", &"x\n".repeat(LONGEST)).is_none());
+        assert!(size("a.rs", &"x\n".repeat(LONGEST + 1)).is_some());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod announcements;
 mod caches;
 mod causes;
 mod changes;
+mod checks;
 mod claims;
 mod common;
 mod determinism;

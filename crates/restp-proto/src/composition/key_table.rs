@@ -33,6 +33,16 @@ macro_rules! named {
     };
 }
 
+/// A number with its unit, and the field.
+macro_rules! number {
+    ($unit:ident, $slot:expr) => {
+        Access::Number {
+            unit: Unit::$unit,
+            slot: $slot,
+        }
+    };
+}
+
 /// A parameter of one congestion control.
 macro_rules! own {
     ($c:ident, $algorithm:ident, $field:ident) => {
@@ -183,19 +193,13 @@ pub static KEYS: &[Key] = &[
         "stream-window",
         "RFC 9000 §4.1",
         "framing = streams",
-        Access::Number {
-            unit: Unit::Bytes,
-            slot: |c| Some(&mut streams(c)?.window_bytes),
-        },
+        number!(Bytes, |c| Some(&mut streams(c)?.window_bytes)),
     ),
     parameter(
         "streams",
         "RFC 9000 §4.6",
         "framing = streams",
-        Access::Number {
-            unit: Unit::Count,
-            slot: |c| Some(&mut streams(c)?.most),
-        },
+        number!(Count, |c| Some(&mut streams(c)?.most)),
     ),
     parameter(
         "weights",
@@ -239,46 +243,34 @@ pub static KEYS: &[Key] = &[
         "hold",
         "OP-48",
         SKIPPING,
-        Access::Number {
-            unit: Unit::TimeOrAuto,
-            slot: |c| hold(c).map(|rule| &mut rule.hold as &mut dyn Slot),
-        },
+        number!(TimeOrAuto, |c| hold(c)
+            .map(|rule| &mut rule.hold as &mut dyn Slot)),
     ),
     parameter(
         "deadline",
         "OP-48",
         SKIPPING,
-        Access::Number {
-            unit: Unit::TimeOrNone,
-            slot: |c| hold(c).map(|rule| &mut rule.deadline as &mut dyn Slot),
-        },
+        number!(TimeOrNone, |c| hold(c)
+            .map(|rule| &mut rule.deadline as &mut dyn Slot)),
     ),
     parameter(
         "frame-interval",
         "OP-48",
         SKIPPING,
-        Access::Number {
-            unit: Unit::Time,
-            slot: |c| hold(c).map(|rule| &mut rule.frame_interval as &mut dyn Slot),
-        },
+        number!(Time, |c| hold(c)
+            .map(|rule| &mut rule.frame_interval as &mut dyn Slot)),
     ),
     parameter(
         "ack-every",
         "ResTP §3.5.9",
         POSITIVE,
-        Access::Number {
-            unit: Unit::Packets,
-            slot: |c| Some(&mut positive(c)?.every),
-        },
+        number!(Packets, |c| Some(&mut positive(c)?.every)),
     ),
     parameter(
         "ack-delay",
         "OP-45",
         POSITIVE,
-        Access::Number {
-            unit: Unit::Time,
-            slot: |c| Some(&mut positive(c)?.delay),
-        },
+        number!(Time, |c| Some(&mut positive(c)?.delay)),
     ),
     parameter(
         "ack-thinning",
@@ -302,15 +294,7 @@ pub static KEYS: &[Key] = &[
         "repeat-after",
         "OP-47",
         "an ack with repeat, such as positive+repeat",
-        Access::Number {
-            unit: Unit::TimeOrAuto,
-            slot: |c| {
-                c.ack
-                    .repeat
-                    .as_mut()
-                    .map(|repeat| &mut repeat.idle as &mut dyn Slot)
-            },
-        },
+        number!(TimeOrAuto, |c| Some(&mut c.ack.repeat.as_mut()?.idle)),
     ),
     parameter(
         "sack-blocks",
@@ -342,28 +326,23 @@ pub static KEYS: &[Key] = &[
         "flight-limit",
         "OP-50",
         "congestion = none",
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| own!(c, None, flight_limit_segments),
-        },
+        number!(Segments, |c| own!(c, None, flight_limit_segments)),
     ),
     parameter(
         "initial-window",
         "OP-33",
         CONTROLLED,
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| Some(&mut c.congestion.common()?.initial_window_segments),
-        },
+        number!(Segments, |c| Some(
+            &mut c.congestion.common()?.initial_window_segments
+        )),
     ),
     parameter(
         "initial-threshold",
         "RFC 5681 §3.1",
         CONTROLLED,
-        Access::Number {
-            unit: Unit::Bytes,
-            slot: |c| Some(&mut c.congestion.common()?.initial_threshold_bytes),
-        },
+        number!(Bytes, |c| Some(
+            &mut c.congestion.common()?.initial_threshold_bytes
+        )),
     ),
     parameter(
         "growth",
@@ -403,28 +382,19 @@ pub static KEYS: &[Key] = &[
         "vegas-alpha",
         "TC §2.3.4",
         VEGAS,
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| Some(&mut vegas(c)?.alpha_segments),
-        },
+        number!(Segments, |c| Some(&mut vegas(c)?.alpha_segments)),
     ),
     parameter(
         "vegas-beta",
         "TC §2.3.4",
         VEGAS,
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| Some(&mut vegas(c)?.beta_segments),
-        },
+        number!(Segments, |c| Some(&mut vegas(c)?.beta_segments)),
     ),
     parameter(
         "vegas-gamma",
         "TC §2.3.4",
         VEGAS,
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| Some(&mut vegas(c)?.gamma_segments),
-        },
+        number!(Segments, |c| Some(&mut vegas(c)?.gamma_segments)),
     ),
     parameter(
         "westwood-filter",
@@ -442,19 +412,13 @@ pub static KEYS: &[Key] = &[
         "veno-beta",
         "Fu, Liew 2003",
         "congestion = veno",
-        Access::Number {
-            unit: Unit::Segments,
-            slot: |c| own!(c, Veno, beta_segments),
-        },
+        number!(Segments, |c| own!(c, Veno, beta_segments)),
     ),
     parameter(
         "reference-rtt",
         "Caini, Firrincieli 2004",
         "congestion = hybla",
-        Access::Number {
-            unit: Unit::Time,
-            slot: |c| own!(c, Hybla, reference_rtt),
-        },
+        number!(Time, |c| own!(c, Hybla, reference_rtt)),
     ),
     parameter(
         "bbr-draft",
@@ -479,10 +443,7 @@ pub static KEYS: &[Key] = &[
         "rate",
         "ResTP §3.5.9",
         "congestion = rate",
-        Access::Number {
-            unit: Unit::Rate,
-            slot: |c| own!(c, Rate, rate),
-        },
+        number!(Rate, |c| own!(c, Rate, rate)),
     ),
     parameter(
         "fec",
@@ -494,10 +455,7 @@ pub static KEYS: &[Key] = &[
         "fec-timer",
         "ResTP §3.5.8",
         ENCODED,
-        Access::Number {
-            unit: Unit::TimeOrAuto,
-            slot: |c| Some(&mut fec(c)?.timer),
-        },
+        number!(TimeOrAuto, |c| Some(&mut fec(c)?.timer)),
     ),
     parameter(
         "fec-congestion",

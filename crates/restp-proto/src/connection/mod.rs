@@ -23,6 +23,7 @@ mod state;
 mod stats;
 mod subflow;
 mod timers;
+mod whose;
 
 pub(crate) use application::{WriteTo, write};
 pub(crate) use intake::{Packet, kept};

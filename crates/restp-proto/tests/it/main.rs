@@ -32,6 +32,7 @@ mod rlc;
 mod secrets;
 mod shared_joins;
 mod shared_numbers;
+mod shared_set_up;
 mod spreading;
 mod streams;
 mod voice_paths;

@@ -8,3 +8,4 @@ mod fetch;
 mod forged;
 mod hostile;
 mod network;
+mod sources;

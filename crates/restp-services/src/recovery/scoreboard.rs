@@ -3,76 +3,22 @@
 //! reports is applied in `acknowledge`, and what recovery concludes is written down in `verdicts`.
 
 mod acknowledge;
+mod entry;
 mod lane;
 mod observed;
 mod verdicts;
 
+use entry::{Entry, Fate, Kind};
 pub use lane::{Lane, LaneId, LaneNews};
 use observed::Observed;
 
-use super::delivery_rate::{LostSegment, Transmission};
+use super::delivery_rate::LostSegment;
 use super::encodings::Encodings;
 use restp_base::ranges::Ranges;
 use restp_base::time::Time;
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
 use std::ops::Range;
-
-/// What we believe became of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    InFlight,
-    Lost,
-    Delivered,
-    /// Delivered as far as reports on its neighbours allow a conclusion; a report on itself overrules that.
-    Presumed,
-    /// Not to be sent again, whether it arrived or not (RFC 3758 §3.5 calls it abandoned).
-    GivenUp,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    sent_at: Time,
-    /// Position among all transmissions: which of two left later.
-    order: u64,
-    bytes: u32,
-    /// By which it left last.
-    lane: LaneId,
-    /// The lane that declared it lost before it left again.
-    blamed: LaneId,
-    kind: Kind,
-    fate: Fate,
-}
-
-impl Entry {
-    /// It has left more than once.
-    fn repeated(&self) -> bool {
-        self.kind != Kind::Once
-    }
-
-    fn transmission(&self) -> Transmission {
-        Transmission {
-            order: self.order,
-            sent_at: self.sent_at,
-            bytes: u64::from(self.bytes),
-        }
-    }
-}
-
-/// What a lane carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// It left once.
-    Once,
-    /// It left again by the same lane.
-    Again,
-    /// It left by another lane before, or by an earlier path of this one.
-    TakenOver,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Once, Kind::Again, Kind::TakenOver];
-}
 
 /// Record of the outstanding segments of one direction.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod assignment;
 mod causes;
 mod credit;
 mod lane_losses;
+mod lane_stories;
 mod lane_timers;
 mod lanes;
 mod messages;

@@ -1,0 +1,101 @@
+//! Beside others, and when they are gone (Copa, NSDI 2018, §2.2).
+
+use super::*;
+
+#[test]
+fn a_queue_of_others_makes_it_one_cubic_flow_with_the_window_it_had() {
+    let life = Life::competing();
+    assert!(life.control.window >= HOLDS, "{}", life.control.window);
+}
+
+#[test]
+fn it_begins_in_slow_start_as_a_new_cubic_flow_unless_congestion_has_ended_that() {
+    let grown = |mut life: Life| {
+        let before = life.control.window;
+        life.round();
+        life.control.window - before
+    };
+    assert!(grown(Life::alone().found()) > 20 * SEGMENT);
+    let mut met = Life::alone();
+    met.lose();
+    assert!(grown(met.found()) < 5 * SEGMENT);
+}
+
+#[test]
+fn who_would_give_way_to_nobody_does_not() {
+    let corrupted = CongestionEvent::Corrupted { bytes: SEGMENT };
+    for (clear, mode) in [(CLEAR_ROUNDS - 1, Mode::Competing), (CLEAR_ROUNDS, Mode::Alone)] {
+        let mut life = Life::alone();
+        for _ in 0..40 {
+            life.round();
+            life.tell(&corrupted);
+        }
+        for _ in 0..2 {
+            life.control.clear = clear;
+            life.lose();
+        }
+        assert_eq!(life.control.mode, mode);
+    }
+}
+
+#[test]
+fn beside_others_more_acknowledgements_are_wanted() {
+    assert_eq!(Life::alone().control.answers(), 0);
+    assert_eq!(Life::competing().control.answers(), 32);
+}
+
+#[test]
+fn when_the_others_are_gone_a_trial_shows_it() {
+    let mut life = Life::competing();
+    life.others = 0;
+    let rounds = (0..200).position(|_| {
+        life.round();
+        life.control.mode == Mode::Alone && life.control.neighbours.on_found() == Some(0)
+    });
+    assert!(rounds.is_some());
+    (0..10).for_each(|_| life.round());
+    assert!(life.rtt() < BASE + BASE / 4, "the queue is gone");
+}
+
+#[test]
+fn a_trial_beside_others_gives_the_window_back() {
+    let mut life = Life::competing();
+    let mut before = 0;
+    while life.control.mode == Mode::Competing {
+        before = life.control.window;
+        life.round();
+    }
+    let during = life.control.window;
+    assert!(during < before);
+    (0..4).for_each(|_| life.round());
+    assert_eq!(life.control.mode, Mode::Competing);
+    assert!(life.control.window >= before.min(during * 10 / 7));
+}
+
+#[test]
+fn corruption_costs_only_who_competes() {
+    let corrupted = CongestionEvent::Corrupted { bytes: SEGMENT };
+    for (mut life, costs) in [
+        (Life::begin(), false),
+        (Life::alone(), false),
+        (Life::competing(), true),
+    ] {
+        let before = life.control.window;
+        life.tell(&corrupted);
+        assert_eq!(life.control.window < before, costs);
+    }
+}
+
+#[test]
+fn congestion_once_costs_three_tenths_and_twice_means_a_neighbour() {
+    let mut life = Life::alone();
+    let before = life.control.window;
+    life.lose();
+    assert_eq!(
+        (life.control.mode, life.control.window),
+        (Mode::Alone, before / 10 * 7)
+    );
+    life.round();
+    life.lose();
+    assert_eq!(life.control.mode, Mode::Competing);
+}
