@@ -85,6 +85,8 @@ pub(super) struct Inbound {
     streams: u16,
     messages: u64,
     bytes: u64,
+    /// Nobody reads any more.
+    is_discarded: bool,
 }
 
 impl Inbound {
@@ -98,12 +100,22 @@ impl Inbound {
             streams,
             messages: 0,
             bytes: 0,
+            is_discarded: false,
         }
+    }
+
+    /// Nobody reads any more: nothing is kept.
+    pub fn discard(&mut self) {
+        self.is_discarded = true;
+        self.arrived = BTreeMap::new();
+        self.partial = BytesMut::new();
     }
 
     /// The chunk `number` has arrived, perhaps once more after it had been discarded.
     pub fn note(&mut self, number: u64, fragment: Fragment) {
-        self.arrived.insert(number, fragment);
+        if !self.is_discarded {
+            self.arrived.insert(number, fragment);
+        }
     }
 
     /// Is this stream one that was agreed on?

@@ -320,7 +320,7 @@ impl SctpParameters {
             limits_outstanding: false,
             loss_handling: LossHandling::Congestion,
             credit: CreditUnit::InFlight,
-            window_probes: WindowProbes::Steady,
+            window_probes: WindowProbes::Counted,
             filling: Filling::Overshoot {
                 burst: self.most_burst,
             },

@@ -4,7 +4,7 @@
 use super::Shared;
 use crate::flow_control::{ReceiveWindow, WindowParameters};
 use crate::ordering::{Arrival, Inbox, Ordering, Reassembly, Stretch};
-use crate::receiver::{Contradiction, Store};
+use crate::receiver::{Contradiction, MAX_PIECES, Store};
 use bytes::Bytes;
 use restp_base::sequence;
 use restp_base::time::Time;
@@ -140,6 +140,9 @@ impl DataReceiver {
         let stretch = Stretch { start, payload, fin };
         if stream.contradicts(&stretch) {
             return Err(Contradiction);
+        }
+        if self.inbox.len() >= MAX_PIECES {
+            return Ok(Arrival::BeyondWindow);
         }
         Ok(stream.insert(stretch, edge, &mut self.inbox))
     }

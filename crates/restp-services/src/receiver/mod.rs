@@ -37,7 +37,7 @@ use turn::Turn;
 pub const UNADVERTISED_WINDOW: WindowParameters = WindowParameters { segments: 8192 };
 
 /// Pieces of a byte stream that may wait to be read: tiny segments cost more memory than the window counts.
-const MAX_PIECES: usize = 16_384;
+pub(crate) const MAX_PIECES: usize = 16_384;
 
 /// One end's receiver.
 #[derive(Debug)]

@@ -64,7 +64,8 @@ impl Sender {
             self.admission.note_named(peer.report);
             self.judge_lateness(grant);
         }
-        if peer.report.is_complete {
+        // An older one, which another has overtaken, knows less (RFC 9260 §6.2.1).
+        if peer.report.is_complete && peer.report.cumulative >= self.board.first() {
             for range in self.board.unreported(peer.report).iter() {
                 self.renege(now, range);
             }

@@ -11,6 +11,8 @@ pub enum WindowProbes {
     Steady,
     /// One byte; the timer backs off (RFC 9293 §3.8.6.1).
     BackingOff,
+    /// A whole segment; the timer backs off, and silence counts as for any other (RFC 9260 §6.1, §8.1).
+    Counted,
 }
 
 /// A path that may be down, and the questions out there.
@@ -104,12 +106,12 @@ impl Probing {
     }
     /// Does the timer of a window probe back off?
     pub(super) fn backs_off(&self) -> bool {
-        self.window_probes == WindowProbes::BackingOff
+        self.window_probes != WindowProbes::Steady
     }
     /// Payload bytes of a window probe at most.
     pub(super) fn window_probe_bytes(&self) -> usize {
         match self.window_probes {
-            WindowProbes::Steady => usize::MAX,
+            WindowProbes::Steady | WindowProbes::Counted => usize::MAX,
             WindowProbes::BackingOff => 1,
         }
     }

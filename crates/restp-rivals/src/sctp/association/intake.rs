@@ -159,7 +159,9 @@ impl Association {
         let rtt = self.sender.smoothed_rtt();
         let bytes = data.payload.len() as u64;
         self.paths[index].arrived_payload_bytes += bytes;
-        self.receiver.make_room(number, data.payload.len());
+        if self.receiver.make_room(number, data.payload.len()) > 0 {
+            self.receiver.acknowledgement().on_urgent_once(); // the sender takes it for held (CMT §1.5)
+        }
         let arrival = self
             .receiver
             .on_segment(now, number, Some(data.payload), rtt, false)

@@ -363,6 +363,7 @@ impl Association {
     /// The application has lost interest: what is unread is dropped, and no more will be written.
     pub(super) fn discard(&mut self, now: Time) {
         self.receiver.discard(true);
+        self.inbound.discard();
         self.finish(now);
     }
 

@@ -151,11 +151,13 @@ impl Association {
     /// What the sender lets out on the first path that has something, in turn.
     fn send_data(&mut self, now: Time, out: &mut Datagram) -> bool {
         let count = self.paths.len();
-        let paths = &self.paths;
+        let may_carry: SmallVec<[bool; 8]> = (0..count)
+            .map(|path| self.paths[path].is_usable() && self.carries_data(path))
+            .collect();
         let drawn = self
             .draws
             .as_mut()
-            .map(|draws| draws.path(count, |path| paths[path].is_usable()));
+            .map(|draws| draws.path(count, |path| may_carry[path]));
         for step in 0..count {
             let index = (self.turn + step) % count;
             let (is_usable, lane) = (self.paths[index].is_usable(), self.paths[index].lane);

@@ -387,6 +387,8 @@ impl Congestion for Adaptive {
                     self.ask_cubic(&lost, view);
                 } else if self.doubt.follows() {
                     self.on_congestion(&lost, view);
+                } else if self.mode == Mode::Alone {
+                    self.neighbours.on_damage_alone();
                 }
             }
             CongestionEvent::Sent { .. }

@@ -20,6 +20,13 @@ const AGAIN_ROUNDS: u64 = 50;
 /// Rounds in a row without a queue after which nobody fills it.
 pub(super) const CLEAR_ROUNDS: u32 = 10;
 
+/// Damage that finds the queue in its fullest quarter is taken for congestion. That means a neighbour only where it is more than a
+/// third of what is lost, of so many losses at most, and as long as nobody is known to be there of two by damage more: what is
+/// seldom lost shows little.
+const DAMAGE_PER_CONGESTION: u8 = 2;
+const UNKNOWN: u8 = 2;
+const REMEMBERED_LOSSES: u8 = 16;
+
 /// What happened so many periods of a neighbour apart has nothing to do with each other.
 const PERIODS: u64 = 2;
 
@@ -40,6 +47,9 @@ pub(super) struct Neighbours {
     trial_at: Time,
     /// When congestion last cost segments although this flow kept the queue short.
     lost_at: Option<Time>,
+    /// Losses by congestion and by damage since this flow has been alone, the last of them.
+    congested: u8,
+    damaged: u8,
     /// Trials in a row that failed.
     failures: u32,
     /// Rounds of competing in a row in which the queue was nearly empty, and whether congestion has cost segments meanwhile.
@@ -102,13 +112,29 @@ impl Neighbours {
         self.trial_at = now + (first * (1 << doublings)).min(LONGEST_TRIAL);
     }
 
+    /// One window of data was damaged while this flow was alone.
+    pub fn on_damage_alone(&mut self) {
+        self.damaged += 1;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        if self.congested + self.damaged > REMEMBERED_LOSSES {
+            (self.congested, self.damaged) = (self.congested / 2, self.damaged / 2);
+        }
+    }
+
     /// Segments were lost by congestion although this flow keeps the queue short. Once is no neighbour; True when that has happened not
-    /// long ago, or during a trial.
+    /// long ago, or during a trial, and damage is no better reason.
     pub fn on_congestion_alone(&mut self, now: Time, pace: Pace) -> bool {
         let apart = (pace.rtt * AGAIN_ROUNDS).max(pace.period * PERIODS);
         let again = self.lost_at.is_some_and(|at| now.since(at) < apart);
         self.lost_at = Some(now);
-        if self.trial.is_none() && !again {
+        self.congested += 1;
+        self.forget();
+        let is_trial = self.trial.is_some();
+        let explained = self.damaged + if is_trial { 0 } else { UNKNOWN };
+        if self.congested * DAMAGE_PER_CONGESTION <= explained || (!is_trial && !again) {
             return false;
         }
         self.on_congestion_competing();
@@ -130,6 +156,7 @@ impl Neighbours {
     /// This flow takes three tenths of its window away, while round trips take `standing`.
     pub fn begin_trial(&mut self, now: Time, standing: Duration) {
         (self.clear, self.is_contested) = (0, false);
+        (self.congested, self.damaged) = (0, 0);
         self.trial = Some(Trial {
             standing,
             rounds: 0,
@@ -255,6 +282,25 @@ mod tests {
             neighbours.on_congestion_alone(at(100_000), PACE),
             "a trial allows none"
         );
+    }
+
+    /// One of four losses by damage finds the fullest quarter of the moments, and is taken for congestion.
+    #[test]
+    fn what_damage_explains_is_no_neighbour() {
+        let mut neighbours = Neighbours::default();
+        for loss in 0..400 {
+            match loss % 4 {
+                3 => assert!(!neighbours.on_congestion_alone(at(loss), PACE), "{loss}"),
+                _ => neighbours.on_damage_alone(),
+            }
+        }
+        let more = (0..12).position(|_| neighbours.on_congestion_alone(at(400), PACE));
+        assert!(more.is_some_and(|more| more < 8), "{more:?}");
+        neighbours.begin_trial(at(400), ms(100));
+        neighbours.on_damage_alone();
+        neighbours.on_damage_alone();
+        assert!(!neighbours.on_congestion_alone(at(401), PACE), "in a trial, too");
+        assert!(neighbours.on_congestion_alone(at(402), PACE));
     }
 
     #[test]

@@ -22,7 +22,11 @@ impl DataSender {
     pub(in crate::multipath) fn place<P: Path>(&mut self, now: Time, paths: &mut Paths<P>) -> Placement {
         match self.parameters.reinjection {
             Reinjection::OnTimeout => self.place_in_turn(now, paths),
-            Reinjection::Early => self.place_early(now, paths),
+            Reinjection::Early => loop {
+                if let Some(chosen) = self.place_early(now, paths) {
+                    return chosen;
+                }
+            },
         }
     }
 
@@ -67,8 +71,9 @@ impl DataSender {
         chosen
     }
 
-    /// A faster path brings what a slower one would bring late, and a slow one takes what is needed later.
-    fn place_early<P: Path>(&mut self, now: Time, paths: &mut Paths<P>) -> Placement {
+    /// A faster path brings what a slower one would bring late, and a slow one takes what is needed later. None when
+    /// what comes next needs no second copy after all: what comes behind it is to be placed.
+    fn place_early<P: Path>(&mut self, now: Time, paths: &mut Paths<P>) -> Option<Placement> {
         let next = self.next_again(paths).or_else(|| self.next_new(paths));
         if let Some(next) = next
             && next.segment < self.next
@@ -77,24 +82,24 @@ impl DataSender {
         {
             let chosen = self.reinject_first(now, next.segment, paths);
             if !chosen.is_empty() {
-                return chosen;
+                return Some(chosen);
             }
         }
         let redundant = self.parameters.scheduling == Some(Scheduling::Redundant);
         if next.is_none() && !self.places.is_watched() && !redundant {
             paths.clear_backlog();
-            return Placement::new();
+            return Some(Placement::new());
         }
         let bytes = next.map_or_else(|| self.segment_bytes(paths) as u64, |next| next.bytes);
         let candidates = self.candidates(now, bytes, paths);
         if self.parameters.paths != PathMode::HotStandby {
             let chosen = self.repeat_elsewhere(now, &candidates, next.is_none(), paths);
             if !chosen.is_empty() {
-                return chosen;
+                return Some(chosen);
             }
         }
         if redundant && let Some(path) = self.catch_up(now, &candidates, paths) {
-            return Placement::from_slice(&[path]);
+            return Some(Placement::from_slice(&[path]));
         }
         let chosen = next.map(|next| self.choose_for(now, next, &candidates, paths));
         let chosen = chosen.unwrap_or_default();
@@ -105,7 +110,7 @@ impl DataSender {
                 .is_covered(now, next.segment, *path, &candidates, fate)
             {
                 self.again.remove(&next.segment);
-                return self.place(now, paths); // one fewer
+                return None;
             }
         }
         for candidate in &candidates {
@@ -116,7 +121,7 @@ impl DataSender {
         if let Some(next) = next.filter(|_| !chosen.is_empty()) {
             self.send(now, next, &chosen, &candidates, paths);
         }
-        chosen
+        Some(chosen)
     }
 
     /// Gives `next`, or a later segment, to `chosen`.

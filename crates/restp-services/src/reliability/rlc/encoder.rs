@@ -8,11 +8,14 @@ use crate::ack::AckReport;
 use crate::recovery::LaneId;
 use crate::reliability::Encoded;
 use bytes::Bytes;
+use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;
 
 /// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
+/// Where packets combine segments far apart, those that wait for a segment to come wait for so many distances of two: then the talk is over.
+const PAUSE: u64 = 4;
 /// The plan is made anew after so many segments, and a round trip: sooner nobody has reported more than it rests on.
 pub(super) const PLAN_SEGMENTS: u32 = 32;
 
@@ -42,8 +45,10 @@ pub(crate) struct RlcEncoder {
     plan_until: Time,
     /// Segments since the last encoded packet.
     since: u16,
-    /// Every number below was combined at least once.
+    /// Every number below was combined at least once, or is by a packet that is to follow.
     covered_below: u64,
+    /// What no packet has combined yet.
+    bare: Ranges,
     ready: VecDeque<Encoded>,
 }
 
@@ -61,6 +66,7 @@ impl RlcEncoder {
             plan_until: Time::ZERO,
             since: 0,
             covered_below: 0,
+            bare: Ranges::new(),
             ready: VecDeque::new(),
         }
     }
@@ -78,6 +84,7 @@ impl RlcEncoder {
         self.measure_interval(now);
         self.window
             .push(now, number, payload.cloned().unwrap_or_default());
+        self.bare.insert(number..number + 1);
         self.since = self.since.saturating_add(1);
         if self.plan_lasts == 0 && self.plan_until <= now {
             (self.plan, self.plan_lasts) = (self.plan_anew(), PLAN_SEGMENTS);
@@ -119,8 +126,15 @@ impl RlcEncoder {
     /// When the oldest segment that was not combined has to be, where a path takes what combines it.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.plan?;
-        if self.covered_below >= self.window.next() || self.paths.are_shut() {
+        if self.paths.are_shut() {
             return None;
+        }
+        if self.covered_below >= self.window.next() {
+            let waits = !self.bare.is_empty();
+            return self
+                .last_sent
+                .filter(|_| waits)
+                .map(|last| last + self.interval * PAUSE);
         }
         let sent_at = self.window.sent_at(self.covered_below)?;
         Some(sent_at + self.slack()?.scaled(7, 8))
@@ -207,6 +221,13 @@ impl RlcEncoder {
         }
         let beyond =
             u64::from(reach.back).saturating_sub(u64::from(reach.count - 1) * u64::from(reach.stride));
+        let first = self.window.next().saturating_sub(1 + u64::from(reach.back));
+        for step in 0..u64::from(reach.count) {
+            let number = first + step * u64::from(reach.stride);
+            self.bare.remove(&(number..number + 1));
+        }
+        self.bare
+            .remove_below(self.window.next().saturating_sub(self.window.len() as u64));
         self.covered_below = self.covered_below.max(self.window.next().saturating_sub(beyond));
         self.ready.extend(self.window.encode(reach));
     }

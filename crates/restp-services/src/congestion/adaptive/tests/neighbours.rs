@@ -30,7 +30,7 @@ fn who_would_give_way_to_nobody_does_not() {
             life.round();
             life.tell(&corrupted);
         }
-        for _ in 0..2 {
+        for _ in 0..20 {
             life.control.clear = clear;
             life.lose();
         }
