@@ -245,3 +245,30 @@ fn the_path_that_is_left_is_filled_although_its_acknowledgements_take_a_longer_w
     assert_eq!(goodputs.len(), 9);
     assert!(goodputs[4] > 0.75 * both, "{goodputs:?} of {both}");
 }
+
+/// A path that stood still answers again: of all that was to leave anew nothing needs to, however much it is. It took a call of a
+/// function within itself for each segment, and the stack for some thousands.
+#[test]
+fn a_path_that_stood_still_answers_for_all_its_segments_at_once() {
+    let text = TWO
+        .replace("20 s", "2 s")
+        .replace("restp:geo-spread", "restp:multipath")
+        .replace("set = {", "# {")
+        .replacen(
+            "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"",
+            "rate = { steps = [[\"0 s\", \"100 Mbit/s\"], [\"1 s\", \"0 bit/s\"], [\"1250 ms\", \"100 Mbit/s\"]] }\n\
+             reverse_rate = \"100 Mbit/s\"\ndelay = \"50 ms\"\nqueue = { drop_tail = \"9000 packets\" }",
+            1,
+        );
+    let run = std::thread::Builder::new()
+        .stack_size(400_000)
+        .spawn(move || runs(&with(&text, &[])).swap_remove(0))
+        .expect("a thread")
+        .join()
+        .expect("it ends");
+    assert!(
+        run.flows[0].goodput_bps > Some(20e6),
+        "{:?}",
+        run.flows[0].goodput_bps
+    );
+}

@@ -445,3 +445,23 @@ fn a_queue_that_overflows_costs_no_timeout() {
         assert_eq!(stats.timeouts, 0, "{rtt_ms} ms: {} lost", stats.lost_packets);
     }
 }
+
+/// OP-41: although nothing is missing any more once it is there.
+#[test]
+fn what_was_rebuilt_is_acknowledged_at_once() {
+    let mut pair = harq(&[]);
+    let flows = pair.connect();
+    pair.rule = lose(&[3], &[]);
+    frames(&mut pair, flows, 3);
+    let encoded = pair.log.iter().rfind(|seen| seen.is_encoded()).expect("one left");
+    let (last, at) = (
+        encoded.header.sequence.map(|first| first.wrapping_add(3)),
+        encoded.at,
+    );
+    let answer = pair
+        .log
+        .iter()
+        .find(|seen| seen.from == 1 && seen.header.acknowledgement == last);
+    let waited = answer.expect("acknowledged").at.since(at);
+    assert!(waited < ms(30), "{waited:?}");
+}

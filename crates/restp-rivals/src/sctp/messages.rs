@@ -193,6 +193,15 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_reads_is_not_kept() {
+        let mut into = Inbound::new(5, 1 << 20, 1);
+        into.note(5, Fragment::default());
+        into.discard();
+        into.note(6, Fragment::default());
+        assert!(into.arrived.is_empty());
+    }
+
+    #[test]
     fn a_message_larger_than_its_share_of_the_buffer_is_handed_up_in_parts() {
         let mut into = Inbound::new(0, 250, 1);
         let mut read = Vec::new();

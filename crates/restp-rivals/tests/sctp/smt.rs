@@ -179,3 +179,16 @@ fn a_scheme_goes_on_by_the_path_that_lives() {
     net.transfer(&sent, Duration::from_secs(300));
     assert!(net.read == sent);
 }
+
+/// A path for acknowledgements alone draws no data, or its turn would never come.
+#[test]
+fn paths_are_drawn_among_those_that_carry_data() {
+    let set = [
+        ("bandwidths", "10 Mbit/s, 10 Mbit/s"),
+        ("data-paths", "2"),
+        ("ack-return", "3"),
+    ];
+    let mut net = Net::new(small("smos", &set), &[line(10, 10), line(10, 10), line(10, 10)]);
+    let (delivered, ..) = minute(&mut net);
+    assert!(delivered > 50_000_000, "{delivered}");
+}

@@ -3,6 +3,7 @@
 
 use super::network::*;
 use bytes::Bytes;
+use restp_base::flow::CloseReason;
 use restp_base::flow::{Flow, WriteError};
 use restp_base::time::Duration;
 use restp_rivals::sctp::chunk::Chunk;
@@ -205,4 +206,25 @@ fn the_peer_of_an_ended_stream_of_numbers_wraps() {
         _ => None,
     });
     assert!(tsns.clone().any(|tsn| tsn > u32::MAX - 10) && tsns.clone().any(|tsn| tsn < 10));
+}
+
+/// RFC 9260 §8.1: who does not answer the questions of a shut window is not there.
+#[test]
+fn a_peer_that_dies_with_its_window_shut_is_given_up() {
+    let mut net = Net::new(
+        sctp(&[("receive-buffer", "14000 B"), ("rto-ceiling", "2 s")]),
+        &[line(10, 10)],
+    );
+    net.reads = false;
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(3));
+    net.run_for(Duration::from_secs(300));
+    assert_eq!(net.closed(0), None, "it answers, and may go on not to read");
+    net.rule = Box::new(|_| None);
+    net.run_for(Duration::from_secs(300));
+    assert!(
+        matches!(net.closed(0), Some(CloseReason::TimedOut(_))),
+        "{:?}",
+        net.closed(0)
+    );
 }

@@ -60,7 +60,7 @@ impl Sender {
             encoder.on_report(peer.report);
         }
         if let Some(grant) = peer.grant {
-            self.on_grant(grant);
+            self.on_grant(now, grant);
             self.admission.note_named(peer.report);
             self.judge_lateness(grant);
         }
@@ -103,7 +103,7 @@ impl Sender {
         let outstanding = self.before_feedback();
         self.board.check(peer.report)?;
         if let Some(grant) = peer.grant {
-            self.on_grant(grant);
+            self.on_grant(now, grant);
         }
         self.on_tail_answer(now, peer, &Feedback::default());
         self.lane.rto.stop();
@@ -335,16 +335,26 @@ impl Sender {
     }
 
     /// Flow control: where the peer's credit ends now.
-    fn on_grant(&mut self, grant: Grant) {
+    fn on_grant(&mut self, now: Time, grant: Grant) {
         if !self.admission.grant(grant.at, grant.units) || !self.probing.is_probing_window() {
             return;
         }
         if self.probing.backs_off() {
-            self.lane.rto.on_progress(); // it lives, whatever it says (RFC 9293 §3.8.6.1)
+            self.on_probe_answer(now);
         }
         if self.admission.allows(grant.at) && self.probing.end_window_probe() {
             self.retransmit_all(); // what asked was not taken, and would be now
         }
+    }
+
+    /// The peer lives, and the path that the question left by, whatever the answer is (RFC 9293 §3.8.6.1, RFC 9260 §6.1).
+    fn on_probe_answer(&mut self, now: Time) {
+        let asked = self.board.lane_of(self.board.first()).unwrap_or_default();
+        self.on(asked, |sender| {
+            sender.lane.rto.on_progress();
+            sender.lane.answered_at = now;
+        });
+        self.progress.reports += 1;
     }
 
     /// What the silence was that this feedback ends, if it ends one. The highest number is the one probed (OP-51). With

@@ -14,8 +14,9 @@ use std::collections::VecDeque;
 
 /// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
-/// Where packets combine segments far apart, those that wait for a segment to come wait for so many distances of two: then the talk is over.
-const PAUSE: u64 = 4;
+/// Where packets combine segments far apart, those that wait for one to come wait for so many distances of two: then the talk is over.
+/// Waiting longer, the first of them would be of no use.
+const PAUSE: u64 = 2;
 /// The plan is made anew after so many segments, and a round trip: sooner nobody has reported more than it rests on.
 pub(super) const PLAN_SEGMENTS: u32 = 32;
 
@@ -85,6 +86,7 @@ impl RlcEncoder {
         self.window
             .push(now, number, payload.cloned().unwrap_or_default());
         self.bare.insert(number..number + 1);
+        self.bare.remove_below(self.window.first());
         self.since = self.since.saturating_add(1);
         if self.plan_lasts == 0 && self.plan_until <= now {
             (self.plan, self.plan_lasts) = (self.plan_anew(), PLAN_SEGMENTS);
@@ -125,19 +127,17 @@ impl RlcEncoder {
 
     /// When the oldest segment that was not combined has to be, where a path takes what combines it.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.plan?;
+        let plan = self.plan?;
         if self.paths.are_shut() {
             return None;
         }
-        if self.covered_below >= self.window.next() {
-            let waits = !self.bare.is_empty();
-            return self
-                .last_sent
-                .filter(|_| waits)
-                .map(|last| last + self.interval * PAUSE);
-        }
-        let sent_at = self.window.sent_at(self.covered_below)?;
-        Some(sent_at + self.slack()?.scaled(7, 8))
+        let waits = plan.reach.stride > 1 && !self.bare.is_empty();
+        let pause = self.last_sent.filter(|_| waits);
+        let pause = pause.map(|last| last + self.interval * PAUSE);
+        let is_left = self.covered_below < self.window.next();
+        let oldest = is_left.then(|| self.window.sent_at(self.covered_below)).flatten();
+        let of_use = oldest.and_then(|sent_at| Some(sent_at + self.slack()?.scaled(7, 8)));
+        pause.into_iter().chain(of_use).min()
     }
 
     /// The next encoded packet to send by `lane`.
@@ -226,8 +226,6 @@ impl RlcEncoder {
             let number = first + step * u64::from(reach.stride);
             self.bare.remove(&(number..number + 1));
         }
-        self.bare
-            .remove_below(self.window.next().saturating_sub(self.window.len() as u64));
         self.covered_below = self.covered_below.max(self.window.next().saturating_sub(beyond));
         self.ready.extend(self.window.encode(reach));
     }
@@ -334,6 +332,43 @@ mod tests {
         encoder.set_routes(&[(LaneId::FIRST, None)]);
         let last = covered(encoder.poll(due, LaneId::FIRST)).expect("something");
         assert_eq!(last.last(), Some(&number));
+        assert_eq!(encoder.deadline(), None);
+    }
+
+    /// Bursts are met by packets that combine frames far apart. Each frame waits for later ones to be combined with: when none
+    /// comes, the talk is over.
+    #[test]
+    fn what_waits_for_later_frames_is_encoded_when_none_comes() {
+        let mut encoder = RlcEncoder::new(RlcParameters {
+            deadline: Some(ms(260)),
+            ..VOICE
+        });
+        let mut last = 0;
+        let is_spread = |encoder: &RlcEncoder| encoder.plan.is_some_and(|plan| plan.reach.stride > 1);
+        while !is_spread(&encoder) || encoder.bare.len() < 2 {
+            last += 1;
+            frame(&mut encoder, last, 300);
+            let mut report = AckReport::pointer(1);
+            if last % 200 > 1 {
+                report.received.push(last..last + 1);
+            }
+            encoder.on_report(&report);
+            assert!(last < 20_000, "{:?}", encoder.plan);
+        }
+        while encoder.poll(at(20 * last), LaneId::FIRST).is_some() {}
+        let bare: Vec<_> = encoder.bare.iter().cloned().collect();
+        let due = encoder.deadline().expect("frames wait");
+        assert!(
+            due > at(20 * last) + ms(30) && due < at(20 * last) + ms(60),
+            "{due:?}"
+        );
+        let covered = covered(encoder.poll(due, LaneId::FIRST)).expect("something");
+        assert!(
+            bare.iter()
+                .flat_map(Clone::clone)
+                .all(|number| covered.contains(&number)),
+            "{bare:?} {covered:?}"
+        );
         assert_eq!(encoder.deadline(), None);
     }
 

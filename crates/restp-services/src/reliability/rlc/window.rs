@@ -57,6 +57,10 @@ impl Window {
         }
     }
 
+    /// First number in the window.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
     /// First number after those in the window.
     pub(super) fn next(&self) -> u64 {
         self.first + self.segments.len() as u64

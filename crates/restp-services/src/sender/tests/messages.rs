@@ -210,3 +210,17 @@ fn an_answer_to_a_heartbeat_measures_its_lane_and_ends_its_back_off() {
     let measured = story.sender.on(second, |sender| sender.smoothed_rtt());
     assert_eq!(measured, Some(ms(70)));
 }
+
+/// RFC 9260 §6.2.1: a report that another has overtaken says nothing of what was discarded.
+#[test]
+fn an_overtaken_report_takes_nothing_back() {
+    let mut story = story(10 * FULL, 1_000_000);
+    story.write(9);
+    assert_eq!(story.send().len(), 9);
+    story.at(100);
+    hear(&mut story, 5, &[7..=9], 1_000_000);
+    hear(&mut story, 3, &[4..=4], 1_000_000);
+    assert!((7..=9).all(|number| story.sender.board.is_arrived(number)));
+    hear(&mut story, 5, &[8..=9], 1_000_000);
+    assert!(!story.sender.board.is_arrived(7), "this one does");
+}
