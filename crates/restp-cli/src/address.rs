@@ -1,6 +1,7 @@
 //! Addresses as people type them: `192.0.2.1:4000`, `192.0.2.1`, `[2001:db8::1]:4000`, `example.org:4000`, `:4000` or `4000`, and with a
 //! zone (RFC 4007 §11) `fe80::1%eth0` or `[fe80::1%eth0]:4000`.
 
+use crate::failure::Failure;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// UDP port at which `restp recv` listens and to which `restp send` sends unless another one is named.
@@ -11,11 +12,32 @@ pub const RELAY_PORT: u16 = 7071;
 
 const FORMS: &str = "write HOST:PORT, HOST, [IPV6]:PORT or PORT, such as 192.0.2.1:7070 or example.org";
 
+/// Why what was typed leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAddress {
+    /// It is none.
+    #[error("{0}")]
+    Wrong(String),
+    /// It is a name that leads nowhere now, and may later: the network may not be up yet.
+    #[error("{0}")]
+    LookUp(String),
+}
+
+impl NoAddress {
+    /// The failure of a command to which `option` brought it, whose name stands first.
+    pub fn of(self, option: &str) -> Failure {
+        match self {
+            NoAddress::Wrong(why) => Failure::input(format!("{option}{why}")),
+            NoAddress::LookUp(why) => Failure::operation(format!("{option}{why}")),
+        }
+    }
+}
+
 /// Addresses of this host to listen at. A port alone stands for every address, as `[::]` does, an address alone has the `default_port`.
 ///
 /// # Errors
 /// When it is none.
-pub fn to_listen_at(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
+pub fn to_listen_at(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, NoAddress> {
     let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let found = resolve(text, everywhere, default_port)?;
     Ok(match found[..] {
@@ -28,7 +50,7 @@ pub fn to_listen_at(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, St
 ///
 /// # Errors
 /// When it is none, or has port 0.
-pub fn to_send_to(text: &str) -> Result<Vec<SocketAddr>, String> {
+pub fn to_send_to(text: &str) -> Result<Vec<SocketAddr>, NoAddress> {
     reachable(text, DEFAULT_PORT)
 }
 
@@ -36,7 +58,7 @@ pub fn to_send_to(text: &str) -> Result<Vec<SocketAddr>, String> {
 ///
 /// # Errors
 /// When it is none, or has port 0.
-pub fn to_relay_at(text: &str) -> Result<Vec<SocketAddr>, String> {
+pub fn to_relay_at(text: &str) -> Result<Vec<SocketAddr>, NoAddress> {
     reachable(text, RELAY_PORT)
 }
 
@@ -54,7 +76,7 @@ pub fn lacks_zone(address: &SocketAddr) -> bool {
     }
 }
 
-fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
+fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, NoAddress> {
     let here = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let addresses = resolve(text, here, default_port)?;
     let canonical = |address: SocketAddr| match address.ip().to_canonical() {
@@ -63,25 +85,25 @@ fn reachable(text: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     };
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(canonical).collect();
     if addresses.iter().any(|address| address.port() == 0) {
-        return Err(format!(
+        return Err(NoAddress::Wrong(format!(
             "\"{text}\": nobody can be reached at port 0; {FORMS}, with the port that is listened at there"
-        ));
+        )));
     }
     if let Some(address) = addresses.iter().find(|address| lacks_zone(address)) {
         let (ip, port) = (address.ip(), address.port());
-        return Err(format!(
+        return Err(NoAddress::Wrong(format!(
             "{address} is an address of one link; write the interface of this host to it as well, such as [{ip}%eth0]:{port}"
-        ));
+        )));
     }
     if !addresses.iter().all(|address| is_of_one_host(address.ip())) {
-        return Err(format!(
+        return Err(NoAddress::Wrong(format!(
             "\"{text}\": that is no address of one host; {FORMS}, with one of the host that is to be reached"
-        ));
+        )));
     }
     Ok(addresses)
 }
 
-fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<Vec<SocketAddr>, String> {
+fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<Vec<SocketAddr>, NoAddress> {
     let text = text.trim();
     if let Ok(address) = text.parse() {
         return Ok(vec![address]);
@@ -92,7 +114,7 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
     if let Some(address) = in_zone(text, default_port)? {
         return Ok(vec![address]);
     }
-    let wrong = || format!("\"{}\" is no address; {FORMS}", text.escape_debug());
+    let wrong = || NoAddress::Wrong(format!("\"{}\" is no address; {FORMS}", text.escape_debug()));
     let (host, port) = split(text, default_port).ok_or_else(wrong)?;
     if host.is_empty() {
         return Ok(without_host.map(|ip| (ip, port).into()).to_vec());
@@ -107,16 +129,20 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
     }
     let found = (host, port).to_socket_addrs();
     let found: Vec<_> = found
-        .map_err(|error| format!("{host}: {error}; {FORMS}"))?
+        .map_err(|error| {
+            NoAddress::LookUp(format!(
+                "{host}: {error}; is the name right, and is there a network?"
+            ))
+        })?
         .collect();
     match found.is_empty() {
-        true => Err(format!("{host} has no address; {FORMS}")),
+        true => Err(NoAddress::LookUp(format!("{host} has no address; {FORMS}"))),
         false => Ok(found),
     }
 }
 
 /// `IPV6%ZONE`, where the zone is an interface of this host, by name or number. None where it is written otherwise.
-fn in_zone(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
+fn in_zone(text: &str, port: u16) -> Result<Option<SocketAddr>, NoAddress> {
     let Some((ip, zone)) = text.split_once('%') else {
         return Ok(None);
     };
@@ -124,22 +150,22 @@ fn in_zone(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
         return Ok(None);
     };
     if !ip.is_unicast_link_local() {
-        return Err(format!(
+        return Err(NoAddress::Wrong(format!(
             "\"{}\": only an address of one link (fe80::…) has a zone; leave \"%{}\" out",
             text.escape_debug(),
             zone.escape_debug()
-        ));
+        )));
     }
     let number = zone
         .parse()
         .or_else(|_| nix::net::if_::if_nametoindex(zone).map_err(|_| zone));
     match number {
         Ok(number) => Ok(Some(SocketAddrV6::new(ip, port, 0, number).into())),
-        Err(zone) => Err(format!(
+        Err(zone) => Err(NoAddress::Wrong(format!(
             "\"{}\": there is no interface \"{}\" here; `restp paths` lists them",
             text.escape_debug(),
             zone.escape_debug()
-        )),
+        ))),
     }
 }
 
@@ -168,6 +194,18 @@ mod tests {
         let addresses = to_send_to(text).unwrap_or_else(|why| panic!("{why}"));
         let words: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
         words.join(" ")
+    }
+
+    #[test]
+    fn a_name_that_leads_nowhere_now_may_later() {
+        let code = |why: NoAddress| {
+            (
+                why.clone().of("--relay ").code(),
+                why.of("--relay ").message().to_owned(),
+            )
+        };
+        assert_eq!(code(NoAddress::Wrong("x".into())), (2, "--relay x".into()));
+        assert_eq!(code(NoAddress::LookUp("x".into())), (1, "--relay x".into()));
     }
 
     #[test]
@@ -209,9 +247,11 @@ mod tests {
         }
         #[cfg(target_os = "linux")]
         assert!(said("[fe80::1%lo]:4000").ends_with("]:4000"));
-        let why = to_send_to("[fe80::1%nowhere]:4000").expect_err("no such interface");
+        let why = to_send_to("[fe80::1%nowhere]:4000")
+            .expect_err("no such interface")
+            .to_string();
         assert!(why.contains("no interface \"nowhere\""), "{why}");
-        let why = to_send_to("2001:db8::1%7").expect_err("of no link");
+        let why = to_send_to("2001:db8::1%7").expect_err("of no link").to_string();
         assert!(why.contains("leave \"%7\" out"), "{why}");
         assert!(to_send_to("[x%lo]:1").is_err() && to_send_to("192.0.2.1%lo").is_err());
     }
@@ -234,7 +274,7 @@ mod tests {
             "224.0.0.1:4000",
             "255.255.255.255",
         ] {
-            let why = to_send_to(text).expect_err(text);
+            let why = to_send_to(text).expect_err(text).to_string();
             assert!(why.contains("HOST:PORT") && why.contains(text), "{why}");
         }
     }

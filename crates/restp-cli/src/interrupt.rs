@@ -1,12 +1,14 @@
-//! Ctrl-C and the request to terminate: what ends a transfer in good order.
+//! Ctrl-C, the request to terminate and the end of the terminal: what ends a transfer in good order.
 
 use crate::failure::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Watches for both from the moment it is made.
+/// Watches for all of them from the moment it is made.
 pub struct Interrupt {
     interrupt: Signal,
     terminate: Signal,
+    /// None where somebody has asked to go on without a terminal, as `nohup` does.
+    hangup: Option<Signal>,
 }
 
 impl Interrupt {
@@ -19,6 +21,9 @@ impl Interrupt {
         Ok(Interrupt {
             interrupt: watch(SignalKind::interrupt())?,
             terminate: watch(SignalKind::terminate())?,
+            hangup: (!ignores_hangup())
+                .then(|| watch(SignalKind::hangup()))
+                .transpose()?,
         })
     }
 
@@ -27,8 +32,21 @@ impl Interrupt {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            Some(_) = recv(self.hangup.as_mut()) => {}
         }
     }
+}
+
+async fn recv(signal: Option<&mut Signal>) -> Option<()> {
+    signal?.recv().await
+}
+
+/// Was this program told to ignore SIGHUP, signal 1, before it began? Where the system does not say, it was.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & 1 == 1)
 }
 
 /// Waits for SIGHUP: the terminal, or the program that this one works for, is gone. Watches from the call on. Not for

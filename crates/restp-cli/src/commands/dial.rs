@@ -40,7 +40,7 @@ pub fn addresses(arguments: &LinkArgs, to: &[Receiver]) -> Result<Vec<SocketAddr
     let mut addresses = Vec::new();
     for word in &arguments.address {
         let found = address::to_send_to(word);
-        addresses.extend(found.map_err(|why| Failure::input(format!("--address {why}")))?);
+        addresses.extend(found.map_err(|why| why.of("--address "))?);
     }
     Ok(each_once(addresses))
 }

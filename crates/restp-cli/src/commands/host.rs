@@ -120,9 +120,9 @@ pub fn bind_by<T>(listen: &[String], bind: impl Fn(&[SocketAddr]) -> io::Result<
         .iter()
         .map(|word| address::to_listen_at(word, DEFAULT_PORT));
     let found: Result<Vec<_>, _> = found.collect();
-    let addresses = to_bind(&found.map_err(|why| Failure::input(format!("--listen {why}")))?);
+    let addresses = to_bind(&found.map_err(|why| why.of("--listen "))?);
     everywhere(&addresses).map_err(|error| {
-        Failure::input(format!(
+        Failure::operation(format!(
             "--listen {}: {error}; name addresses of this host with free ports, or port 0",
             listen.join(", ")
         ))
@@ -158,7 +158,7 @@ fn is_every_v6(address: &SocketAddr) -> bool {
 pub async fn register(words: &[String], endpoint: &Endpoint) -> Result<Vec<Reached>, Failure> {
     let mut reached = Vec::new();
     for word in words {
-        let found = address::to_relay_at(word).map_err(|why| Failure::input(format!("--relay {why}")))?;
+        let found = address::to_relay_at(word).map_err(|why| why.of("--relay "))?;
         let progress = Progress::new();
         let line = progress.trying(&format!("asking the relay {word}"));
         let (v4, v6): (Vec<_>, Vec<_>) = found.iter().partition(|relay| relay.is_ipv4());

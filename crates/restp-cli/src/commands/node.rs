@@ -92,7 +92,7 @@ pub fn addresses(option: &str, words: &[String]) -> Result<Vec<SocketAddr>, Fail
             )));
         }
         let found = address::to_send_to(word);
-        all.extend(found.map_err(|why| Failure::input(format!("{option} {why}")))?);
+        all.extend(found.map_err(|why| why.of(&format!("{option} ")))?);
     }
     Ok(all)
 }

@@ -60,7 +60,7 @@ fn listen_at(word: Option<&str>) -> Result<SocketAddr, Failure> {
     let everywhere = (Ipv6Addr::UNSPECIFIED, RELAY_PORT).into();
     word.map_or(Ok(everywhere), |word| {
         let found = address::to_listen_at(word, RELAY_PORT);
-        let found = found.map_err(|why| Failure::input(format!("--listen {why}")))?;
+        let found = found.map_err(|why| why.of("--listen "))?;
         let of_both_families = found.iter().find(|at| at.ip() == Ipv6Addr::UNSPECIFIED);
         Ok(*of_both_families.unwrap_or(&found[0]))
     })

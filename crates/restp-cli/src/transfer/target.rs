@@ -79,6 +79,7 @@ pub enum TargetError {
 fn if_replaced(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => ", or let the receiver run with --overwrite",
+        io::ErrorKind::WouldBlock => "; another receiver is writing it",
         _ => "",
     }
 }

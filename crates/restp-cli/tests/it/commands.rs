@@ -24,7 +24,7 @@ fn usage_errors_exit_with_2_and_help_with_0() {
         &["send", "x"],
         &["sim"],
         &["decode"],
-        &["recv", "--listen", "x"],
+        &["recv", "--listen", "x/y"],
     ] {
         let ended = restp(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}: {ended:?}");

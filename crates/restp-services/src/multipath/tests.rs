@@ -14,6 +14,7 @@ use crate::scheduling::Scheduling;
 use crate::sender::{CreditUnit, Filling, PeerReport, SenderParameters, Transmission, WindowProbes};
 
 mod looks;
+mod receiving;
 
 const SEGMENT: usize = 1000;
 /// First number of the connection, and of the peer's.
@@ -493,14 +494,4 @@ fn the_best_path_works_and_is_fast_and_siblings_are_those_that_work() {
     );
     (paths[0].works, paths[1].works) = (false, true);
     assert_eq!(paths.best(), Some(1));
-}
-
-/// Each costs more memory than the byte that the window counts.
-#[test]
-fn tiny_pieces_that_nobody_reads_are_bounded() {
-    let mut rx = DataReceiver::of_bytes(FIRST, 0, 1 << 20, 16);
-    let taken = (0..100_000).position(|number| {
-        rx.on_data(at(0), FIRST + number, Bytes::from_static(b"x")) == Ok(Arrival::BeyondWindow)
-    });
-    assert_eq!(taken, Some(crate::receiver::MAX_PIECES));
 }

@@ -341,7 +341,9 @@ impl Adaptive {
                 self.has_met_congestion = true;
                 let rtt = self.smoothed_rtt.unwrap_or_default();
                 let pace = self.pace(rtt);
-                if !self.starves_others(rtt) && self.neighbours.on_congestion_alone(view.now, pace) {
+                let is_light = self.damage.is_light();
+                if !self.starves_others(rtt) && self.neighbours.on_congestion_alone(view.now, pace, is_light)
+                {
                     self.compete(view);
                     self.ask_cubic(event, view);
                 } else {

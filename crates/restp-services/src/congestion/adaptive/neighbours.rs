@@ -125,8 +125,8 @@ impl Neighbours {
     }
 
     /// Segments were lost by congestion although this flow keeps the queue short. Once is no neighbour; True when that has happened not
-    /// long ago, or during a trial, and damage is no better reason.
-    pub fn on_congestion_alone(&mut self, now: Time, pace: Pace) -> bool {
+    /// long ago, or during a trial, and light damage is no better reason.
+    pub fn on_congestion_alone(&mut self, now: Time, pace: Pace, damage_is_light: bool) -> bool {
         let apart = (pace.rtt * AGAIN_ROUNDS).max(pace.period * PERIODS);
         let again = self.lost_at.is_some_and(|at| now.since(at) < apart);
         self.lost_at = Some(now);
@@ -134,7 +134,8 @@ impl Neighbours {
         self.forget();
         let is_trial = self.trial.is_some();
         let explained = self.damaged + if is_trial { 0 } else { UNKNOWN };
-        if self.congested * DAMAGE_PER_CONGESTION <= explained || (!is_trial && !again) {
+        let is_explained = damage_is_light && self.congested * DAMAGE_PER_CONGESTION <= explained;
+        if is_explained || (!is_trial && !again) {
             return false;
         }
         self.on_congestion_competing();
@@ -252,7 +253,7 @@ mod tests {
             |n: &mut Neighbours| (0..TRIAL_ROUNDS).any(|_| n.on_trial_round(at(0), RTT, EMPTY, PACE));
         fails(8_000, &standing);
         fails(16_000, &|n| found_after(n, BUSY_ROUNDS, 6).is_some());
-        fails(32_000, &|n| n.on_congestion_alone(at(0), PACE));
+        fails(32_000, &|n| n.on_congestion_alone(at(0), PACE, true));
         fails(32_000, &standing);
         fails(32_000, &standing);
     }
@@ -274,12 +275,12 @@ mod tests {
     #[test]
     fn one_loss_by_congestion_is_no_neighbour_and_a_second_soon_after_is() {
         let mut neighbours = Neighbours::default();
-        assert!(!neighbours.on_congestion_alone(at(0), PACE));
-        assert!(!neighbours.on_congestion_alone(at(5_000), PACE));
-        assert!(neighbours.on_congestion_alone(at(9_999), PACE));
+        assert!(!neighbours.on_congestion_alone(at(0), PACE, true));
+        assert!(!neighbours.on_congestion_alone(at(5_000), PACE, true));
+        assert!(neighbours.on_congestion_alone(at(9_999), PACE, true));
         neighbours.begin_trial(at(0), ms(100));
         assert!(
-            neighbours.on_congestion_alone(at(100_000), PACE),
+            neighbours.on_congestion_alone(at(100_000), PACE, true),
             "a trial allows none"
         );
     }
@@ -290,17 +291,27 @@ mod tests {
         let mut neighbours = Neighbours::default();
         for loss in 0..400 {
             match loss % 4 {
-                3 => assert!(!neighbours.on_congestion_alone(at(loss), PACE), "{loss}"),
+                3 => assert!(!neighbours.on_congestion_alone(at(loss), PACE, true), "{loss}"),
                 _ => neighbours.on_damage_alone(),
             }
         }
-        let more = (0..12).position(|_| neighbours.on_congestion_alone(at(400), PACE));
+        let more = (0..12).position(|_| neighbours.on_congestion_alone(at(400), PACE, true));
         assert!(more.is_some_and(|more| more < 8), "{more:?}");
+        let mut heavy = neighbours;
+        heavy.on_damage_alone();
+        (0..16).for_each(|_| heavy.on_damage_alone());
+        assert!(
+            heavy.on_congestion_alone(at(401), PACE, false),
+            "much of it may be the queue's"
+        );
         neighbours.begin_trial(at(400), ms(100));
         neighbours.on_damage_alone();
         neighbours.on_damage_alone();
-        assert!(!neighbours.on_congestion_alone(at(401), PACE), "in a trial, too");
-        assert!(neighbours.on_congestion_alone(at(402), PACE));
+        assert!(
+            !neighbours.on_congestion_alone(at(401), PACE, true),
+            "in a trial, too"
+        );
+        assert!(neighbours.on_congestion_alone(at(402), PACE, true));
     }
 
     #[test]
@@ -310,9 +321,9 @@ mod tests {
             period: Duration::from_secs(9),
         };
         let mut neighbours = Neighbours::default();
-        assert!(!neighbours.on_congestion_alone(at(0), slow));
+        assert!(!neighbours.on_congestion_alone(at(0), slow, true));
         assert!(
-            neighbours.on_congestion_alone(at(17_999), slow),
+            neighbours.on_congestion_alone(at(17_999), slow, true),
             "two of his periods"
         );
         assert!(!neighbours.is_trial_due(at(35_998), false));

@@ -6,6 +6,8 @@ use restp_base::time::Duration;
 /// Counts are halved after so many segments; with fewer losses little is known.
 const REMEMBERED_SEGMENTS: f64 = 20_000.0;
 const ENOUGH_LOSSES: f64 = 8.0;
+/// Segments for each that is lost where damage is light. Flows that have 19 segments each in a queue lose as much there (1.5 / W²).
+const LIGHT: f64 = 250.0;
 
 /// The time between two losses of one CUBIC flow alone with a window of so many segments: K of RFC 9438 §4.2, or what the
 /// Reno-friendly region takes (§4.3) if that is less.
@@ -35,6 +37,11 @@ impl Damage {
 
     pub fn on_lost(&mut self) {
         self.lost += 1.0;
+    }
+
+    /// So little that others come near it with what they lose themselves? A queue that drops at random, by its average or by a rate, takes more.
+    pub fn is_light(&self) -> bool {
+        self.lost * LIGHT <= self.delivered
     }
 
     /// Does it keep a CUBIC flow below a quarter of this window of so many segments, whoever else is there? Its mean window is the
@@ -91,6 +98,11 @@ mod tests {
         assert!(!damaged(20, 1_000).starves(700, Duration::from_secs(1)));
         assert!(damaged(20, 1_000).starves(800, Duration::from_secs(1)));
         assert!(!damaged(7, 100).starves(1_000, RTT), "little is known");
+    }
+
+    #[test]
+    fn one_of_250_is_light() {
+        assert!(Damage::default().is_light() && damaged(20, 250).is_light() && !damaged(20, 249).is_light());
     }
 
     #[test]
