@@ -226,6 +226,7 @@ impl RlcEncoder {
             let number = first + step * u64::from(reach.stride);
             self.bare.remove(&(number..number + 1));
         }
+        self.bare.remove_below(self.window.first()); // of no use any more
         self.covered_below = self.covered_below.max(self.window.next().saturating_sub(beyond));
         self.ready.extend(self.window.encode(reach));
     }
@@ -369,6 +370,24 @@ mod tests {
                 .all(|number| covered.contains(&number)),
             "{bare:?} {covered:?}"
         );
+        assert_eq!(encoder.deadline(), None);
+    }
+
+    /// Nothing was left to encode, and the deadline stayed where it was: no time passed any more.
+    #[test]
+    fn frames_that_are_of_no_use_any_more_wait_for_nothing() {
+        let mut encoder = RlcEncoder::new(VOICE);
+        frame(&mut encoder, 1, 250);
+        encoder.plan = Some(Plan {
+            every: 2,
+            reach: Reach {
+                back: 2,
+                count: 2,
+                stride: 2,
+            },
+        });
+        assert!(encoder.deadline().is_some());
+        encoder.poll(at(10_000), LaneId::FIRST);
         assert_eq!(encoder.deadline(), None);
     }
 
