@@ -24,6 +24,14 @@ pub enum NoAddress {
 }
 
 impl NoAddress {
+    /// The same with another way out.
+    pub fn or(self, way_out: &str) -> Self {
+        match self {
+            NoAddress::Wrong(why) => NoAddress::Wrong(format!("{why}; {way_out}")),
+            NoAddress::LookUp(why) => NoAddress::LookUp(format!("{why}; {way_out}")),
+        }
+    }
+
     /// The failure of a command to which `option` brought it, whose name stands first.
     pub fn of(self, option: &str) -> Failure {
         match self {
@@ -129,11 +137,14 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
     }
     let found = (host, port).to_socket_addrs();
     let found: Vec<_> = found
-        .map_err(|error| {
-            NoAddress::LookUp(format!(
-                "{host}: {error}; is the name right, and is there a network?"
-            ))
-        })?
+        .map_err(
+            |error| match host.chars().all(|c| c.is_ascii_digit() || c == '.') {
+                true => wrong(),
+                false => NoAddress::LookUp(format!(
+                    "{host}: {error}; is the name right, and is there a network?"
+                )),
+            },
+        )?
         .collect();
     match found.is_empty() {
         true => Err(NoAddress::LookUp(format!("{host} has no address; {FORMS}"))),
@@ -273,8 +284,11 @@ mod tests {
             "[::]",
             "224.0.0.1:4000",
             "255.255.255.255",
+            "192.0.2.256",
         ] {
-            let why = to_send_to(text).expect_err(text).to_string();
+            let NoAddress::Wrong(why) = to_send_to(text).expect_err(text) else {
+                panic!("{text} is no name");
+            };
             assert!(why.contains("HOST:PORT") && why.contains(text), "{why}");
         }
     }

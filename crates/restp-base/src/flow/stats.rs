@@ -4,7 +4,7 @@ use crate::machine::PathAddress;
 use crate::observe::Cause;
 use crate::time::Duration;
 
-/// Counters and estimates of one flow, for eyes only: nothing in a protocol reads them.
+/// Counters and estimates of one flow, for diagnostics only: nothing in a protocol reads them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowStats {
     /// Path in use.

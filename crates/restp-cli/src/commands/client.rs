@@ -78,6 +78,7 @@ pub fn run_all(
         let endpoints: Vec<_> = clients.iter().map(|client| client.carriers.endpoint()).collect();
         let monitor = Monitor::start(command.name(), &endpoints, &link.monitor)?;
         let result = tokio::select! {
+            biased; // who works may have an end of its own for a signal
             result = work(&clients) => result,
             failure = first.trust.doubt(first.carriers.endpoint(), user_timeout) => Err(failure),
             () = interrupt.wait() => interrupted,

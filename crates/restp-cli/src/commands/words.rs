@@ -1,6 +1,6 @@
 //! The words of `restp send`: what to send comes first, who receives it last.
 
-use crate::address::{self, NoAddress};
+use crate::address;
 use crate::content::ContentTicket;
 use crate::failure::Failure;
 use crate::transfer::Ticket;
@@ -42,11 +42,9 @@ impl Receiver {
         let ticket = if has_ticket {
             word.parse().map_err(Failure::input)?
         } else {
-            Ticket::new(address::to_send_to(word).map_err(|why| match why {
-                NoAddress::Wrong(why) => Failure::input(format!(
-                    "{why}; or the word after \"ticket:\" that `restp recv` or `restp serve` printed"
-                )),
-                why @ NoAddress::LookUp(_) => why.of(""),
+            Ticket::new(address::to_send_to(word).map_err(|why| {
+                why.or("or the word after \"ticket:\" that `restp recv` or `restp serve` printed")
+                    .of("")
             })?)
         };
         Ok(Receiver { ticket, has_ticket })

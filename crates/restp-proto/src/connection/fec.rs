@@ -112,7 +112,9 @@ impl Connection {
             self.on_segment(now, sequence::truncate(number), payload);
             if !self.receiver.is_missing(number) {
                 self.receiver.note_rebuilt(number);
-                self.receiver.acknowledgement().on_urgent_once(); // OP-41
+                if self.has_feedback() {
+                    self.receiver.acknowledgement().on_urgent_once(); // OP-41
+                }
                 self.counters.repaired_packets += 1;
             }
         }

@@ -11,6 +11,7 @@ mod disagreement;
 mod era_talk;
 mod eras;
 mod fec;
+mod identity;
 mod intake;
 mod liveness;
 mod marks;
@@ -23,7 +24,6 @@ mod state;
 mod stats;
 mod subflow;
 mod timers;
-mod whose;
 
 pub(crate) use application::{WriteTo, write};
 pub(crate) use intake::{Packet, kept};

@@ -228,3 +228,24 @@ fn a_peer_that_dies_with_its_window_shut_is_given_up() {
         net.closed(0)
     );
 }
+
+/// The questions of a shut window go by the other path where theirs has died, and so does all that follows (RFC 9260 §8.2).
+#[test]
+fn a_path_that_dies_with_the_window_shut_is_left() {
+    let lines = [line(10, 10), line(10, 10)];
+    let mut net = Net::new(
+        sctp(&[("receive-buffer", "14000 B"), ("rto-ceiling", "2 s")]),
+        &lines,
+    );
+    net.reads = false;
+    let flow = net.open();
+    net.bulk(flow, 1400, Duration::from_secs(3));
+    net.rule = Box::new(|seen| (seen.path == 1).then_some(Duration::ZERO));
+    net.run_for(Duration::from_secs(60));
+    let asked = |seen: &&Seen| seen.is_data() && seen.from == 0;
+    assert_eq!(net.log.iter().rfind(asked).map(|seen| seen.path), Some(1));
+    net.reads = true;
+    net.read_all(net.accepted().expect("accepted"));
+    assert!(net.bulk(flow, 1400, Duration::from_secs(10)) > 1_000_000);
+    assert_eq!(net.closed(0), None);
+}

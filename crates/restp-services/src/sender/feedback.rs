@@ -349,7 +349,9 @@ impl Sender {
 
     /// The peer lives, and the path that the question left by, whatever the answer is (RFC 9293 §3.8.6.1, RFC 9260 §6.1).
     fn on_probe_answer(&mut self, now: Time) {
-        let asked = self.board.lane_of(self.board.first()).unwrap_or_default();
+        let Some(asked) = self.board.lane_of(self.board.first()) else {
+            return; // it was taken, which is progress of its own
+        };
         self.on(asked, |sender| {
             sender.lane.rto.on_progress();
             sender.lane.answered_at = now;

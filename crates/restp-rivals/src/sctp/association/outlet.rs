@@ -151,6 +151,7 @@ impl Association {
     /// What the sender lets out on the first path that has something, in turn.
     fn send_data(&mut self, now: Time, out: &mut Datagram) -> bool {
         let count = self.paths.len();
+        // A path that carries no data would keep the draw, and with it all others from their turn.
         let may_carry: SmallVec<[bool; 8]> = (0..count)
             .map(|path| self.paths[path].is_usable() && self.carries_data(path))
             .collect();

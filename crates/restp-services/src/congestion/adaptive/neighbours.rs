@@ -20,11 +20,12 @@ const AGAIN_ROUNDS: u64 = 50;
 /// Rounds in a row without a queue after which nobody fills it.
 pub(super) const CLEAR_ROUNDS: u32 = 10;
 
-/// Damage that finds the queue in its fullest quarter is taken for congestion. That means a neighbour only where it is more than a
-/// third of what is lost, of so many losses at most, and as long as nobody is known to be there of two by damage more: what is
-/// seldom lost shows little.
+/// Damage that finds the queue in its fullest quarter is taken for congestion. Congestion means a neighbour only where it is more than
+/// a third of the losses.
 const DAMAGE_PER_CONGESTION: u8 = 2;
-const UNKNOWN: u8 = 2;
+/// So many losses by damage are assumed beside those that were seen, unless a neighbour was there before: few losses show little.
+const ASSUMED_DAMAGE: u8 = 2;
+/// Losses that are counted.
 const REMEMBERED_LOSSES: u8 = 16;
 
 /// What happened so many periods of a neighbour apart has nothing to do with each other.
@@ -133,7 +134,7 @@ impl Neighbours {
         self.congested += 1;
         self.forget();
         let is_trial = self.trial.is_some();
-        let explained = self.damaged + if is_trial { 0 } else { UNKNOWN };
+        let explained = self.damaged + if is_trial { 0 } else { ASSUMED_DAMAGE };
         let is_explained = damage_is_light && self.congested * DAMAGE_PER_CONGESTION <= explained;
         if is_explained || (!is_trial && !again) {
             return false;

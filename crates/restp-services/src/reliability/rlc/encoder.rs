@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 
 /// Taken for the distance of two segments before one is known: the packet interval of G.711 (ResTP §4.5).
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
-/// Where packets combine segments far apart, those that wait for one to come wait for so many distances of two: then the talk is over.
-/// Waiting longer, the first of them would be of no use.
+/// Where packets combine segments far apart, those that wait for one to come are encoded without it when none has come for so many
+/// distances of two, and they are about to be of no use.
 const PAUSE: u64 = 2;
 /// The plan is made anew after so many segments, and a round trip: sooner nobody has reported more than it rests on.
 pub(super) const PLAN_SEGMENTS: u32 = 32;
@@ -131,13 +131,15 @@ impl RlcEncoder {
         if self.paths.are_shut() {
             return None;
         }
-        let waits = plan.reach.stride > 1 && !self.bare.is_empty();
-        let pause = self.last_sent.filter(|_| waits);
-        let pause = pause.map(|last| last + self.interval * PAUSE);
+        let of_use = |number| Some(self.window.sent_at(number)? + self.slack()?.scaled(7, 8));
         let is_left = self.covered_below < self.window.next();
-        let oldest = is_left.then(|| self.window.sent_at(self.covered_below)).flatten();
-        let of_use = oldest.and_then(|sent_at| Some(sent_at + self.slack()?.scaled(7, 8)));
-        pause.into_iter().chain(of_use).min()
+        let oldest = is_left.then(|| of_use(self.covered_below)).flatten();
+        let bare = self.bare.first().filter(|_| plan.reach.stride > 1);
+        let pause = bare.and_then(|bare| {
+            let silence = self.last_sent? + self.interval * PAUSE;
+            Some(silence.max(of_use(bare.start)?))
+        });
+        pause.into_iter().chain(oldest).min()
     }
 
     /// The next encoded packet to send by `lane`.
