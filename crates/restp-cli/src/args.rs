@@ -154,9 +154,10 @@ pub struct Recv {
     /// Write files through to the disk before they are confirmed
     #[arg(long)]
     pub fsync: bool,
-    /// Give a sender up after this long without progress: 30, 5m, 1h
-    #[arg(long, value_name = "TIME", default_value = "30 s")]
-    pub timeout: String,
+    /// Give a sender up after this long without progress: 30, 5m, 1h [default: the sender's --timeout where it has the ticket or
+    /// an allowed key, and 30 s at least]
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
     /// Keep what has come of a transfer that was cut off for so long, so that the same command goes on with it; 0 keeps nothing
     #[arg(long, value_name = "TIME", default_value = "7d")]
     pub keep: String,
@@ -195,7 +196,8 @@ pub struct Send {
     /// Name under which standard input arrives
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
-    /// Leave out what cannot be sent of a folder, such as devices and links that lead out of it, say what, and send the rest
+    /// Leave out what cannot be sent of a folder, such as devices, links that lead out of it, and files that vanish or change on the
+    /// way; say what, and send the rest
     #[arg(long)]
     pub skip: bool,
     /// Send no more than this in a second, such as 20Mbit/s

@@ -19,6 +19,7 @@ mod links;
 mod log;
 mod monitor;
 mod output;
+mod patience;
 mod pcapng;
 mod pipe;
 mod plan;

@@ -3,7 +3,7 @@
 use super::carrier::{Carrier, Carriers};
 use super::trust::Trust;
 use super::words::Receiver;
-use super::{GOODBYE, bear, dial, run};
+use super::{GOODBYE, dial, run};
 use crate::args::{CompositionArgs, LinkArgs};
 use crate::datagrams;
 use crate::failure::Failure;
@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
 use crate::monitor::Monitor;
 use crate::output::note;
+use crate::patience::bear;
 use crate::pipe::{self, Operation};
 use crate::plan;
 use crate::transfer::Capability;

@@ -2,12 +2,13 @@
 
 use super::trust::Trust;
 use super::words::Receiver;
-use super::{bear, std_duration, warn_of_plain};
+use super::{std_duration, warn_of_plain};
 use crate::address;
 use crate::args::{CompositionArgs, LinkArgs};
 use crate::failure::Failure;
 use crate::keys;
 use crate::output::span;
+use crate::patience::bear;
 use crate::plan;
 use crate::progress::Progress;
 use restp::{

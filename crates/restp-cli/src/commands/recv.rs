@@ -4,26 +4,31 @@ use super::beside::{Beside, Content, tickets};
 use super::mismatch::Mismatch;
 use super::places::{MAX_TRANSFERS, Places, Visitor};
 use super::words::peer;
-use super::{GOODBYE, bear, host, most_open_files, publish, run, std_duration};
+use super::{GOODBYE, host, most_open_files, publish, run, std_duration};
 use crate::args::Recv;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::monitor::Monitor;
 use crate::output::Output;
+use crate::patience::bear;
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{
-    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, Watch,
+    self, Arrival, Capability, Folder, Outcome, Patience, ReceiveError, Rejection, SERVICE_PORT, Ticket,
+    Watch,
 };
 use restp::clock::{Clock, unix_seconds};
 use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
-use restp_base::time::{Duration, Time};
+use restp_base::time::Time;
 use serde::Serialize;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
+
+/// Silence of a sender is borne for this long, where neither end says more.
+const TIMEOUT: &str = "30 s";
 
 /// Senders told so at once; further ones are broken off without a word.
 const MAX_REFUSALS: usize = 64;
@@ -35,7 +40,7 @@ const MAX_REFUSALS: usize = 64;
 /// `--once` did not arrive.
 pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     most_open_files();
-    let user_timeout = plan::timeout(&arguments.timeout)?;
+    let user_timeout = plan::timeout(arguments.timeout.as_deref().unwrap_or(TIMEOUT))?;
     let mut folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();
         Failure::input(format!(
@@ -45,6 +50,12 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     folder.keep = std_duration(plan::time("--keep", &arguments.keep)?);
     folder.dotfiles = arguments.dotfiles;
     folder.open_to_all = arguments.host.open || arguments.host.seal.plain;
+    folder.takes_one = arguments.once;
+    let patience = Patience {
+        own: user_timeout,
+        // Somebody unknown would keep others out.
+        follows: arguments.timeout.is_none() && !folder.open_to_all,
+    };
     let composition = plan::composition(
         Composition::default(),
         &arguments.host.composition,
@@ -72,7 +83,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
             service: Arc::new(Service {
                 folder,
                 capability,
-                user_timeout,
+                patience,
                 progress: Progress::new(),
                 output,
             }),
@@ -128,7 +139,7 @@ struct Service {
     folder: Folder,
     /// What a sender must show.
     capability: Option<Capability>,
-    user_timeout: Duration,
+    patience: Patience,
     progress: Progress,
     output: Output,
 }
@@ -151,6 +162,9 @@ struct Received<'a> {
     key: Option<String>,
     /// Where each thing is that the sender named.
     places: Vec<String>,
+    /// Paths of files that the sender left out on the way.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [String],
 }
 
 /// Where transfers run.
@@ -241,6 +255,9 @@ impl Hall {
         match result {
             Ok((arrival, outcome)) => {
                 self.service.progress.aside(|| {
+                    for path in &outcome.left_out {
+                        crate::output::note(format!("{peer}: the sender left out {path}"));
+                    }
                     for place in &arrival.places {
                         crate::output::note(format!("{peer}: {}", place.display()));
                     }
@@ -248,6 +265,7 @@ impl Hall {
                         outcome: &outcome,
                         peer: &peer,
                         key: visitor.key().map(|key| key.to_string()),
+                        left_out: &outcome.left_out,
                         places: arrival
                             .places
                             .iter()
@@ -305,7 +323,7 @@ impl Service {
         };
         let wanted = (&self.folder, self.capability.as_ref());
         let received = tokio::select! {
-            received = transfer::receive(connection, wanted, self.user_timeout, &watch, begun) => received,
+            received = transfer::receive(connection, wanted, self.patience, &watch, begun) => received,
             never = watch.run(connection, |look| {
                 if let Some(line) = line.get() {
                     line.show(look);
@@ -317,7 +335,7 @@ impl Service {
             Ok(arrival) => {
                 let outcome = Outcome::new(connection, &watch, seconds, arrival.tally.clone());
                 // The verdict is on its way; the sender's end of the connection says that it got there.
-                let _ = timeout(std_duration(self.user_timeout), connection.closed()).await;
+                let _ = timeout(std_duration(self.patience.own), connection.closed()).await;
                 Ok((arrival, outcome))
             }
             Err(error) => Err(error),

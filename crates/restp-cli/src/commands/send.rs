@@ -14,7 +14,8 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
 use crate::transfer::{
-    self, Capability, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket, Unsendable, Watch,
+    self, Capability, Introduction, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket,
+    Unsendable, Watch,
 };
 use restp::clock::Clock;
 use restp::{CloseReason, ConnectError, Connection, Endpoint, EndpointConfig, PathMode};
@@ -57,7 +58,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         Unsendable::Refused
     };
     let source = Source::open(&paths, &arguments.name, unsendable).map_err(unsent)?;
-    let left_out: Vec<String> = source.left_out().iter().map(ToString::to_string).collect();
+    let mut left_out: Vec<String> = source.left_out().iter().map(ToString::to_string).collect();
     for one in &left_out {
         crate::output::note(format!("left out: {one}"));
     }
@@ -107,6 +108,10 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         result
     })?;
     traces.as_ref().map_or(Ok(()), qlog::Folder::finish)?;
+    for one in &outcome.left_out {
+        crate::output::note(format!("left out: {one}"));
+    }
+    left_out.extend_from_slice(&outcome.left_out);
     let sent = Sent {
         outcome: &outcome,
         left_out: arguments.skip.then_some(left_out),
@@ -247,12 +252,15 @@ impl Plan<'_> {
     ) -> Result<Outcome, Failure> {
         let remote = connection.path().map(|path| path.remote);
         let peer = remote.map_or_else(String::new, |remote| remote.to_string());
-        let capability = self.capability(remote);
+        let introduction = Introduction {
+            capability: self.capability(remote),
+            patience: self.user_timeout,
+        };
         let (watch, progress) = (Watch::default(), Progress::new());
         let manifest = source.manifest();
         let line = progress.line(&manifest.title(), manifest.bytes());
         let sent = tokio::select! {
-            sent = transfer::send(connection, source, capability, self.limit, &watch) => sent,
+            sent = transfer::send(connection, source, introduction, self.limit, &watch) => sent,
             never = watch.run(connection, |look| line.show(look), |news| news.tell(&progress, self.output)) => match never {},
         };
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();

@@ -29,34 +29,37 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// Takes it over from who has it, and waits until he has let it go.
-    pub async fn take(&self, id: Id) -> Claim {
-        let slot = self.slot(id);
+    /// Takes it over from who has it, and waits until he has let it go. None where only one may be there, and another one is.
+    pub async fn take(&self, id: Id, only_one: bool) -> Option<Claim> {
+        let slot = self.slot(id, only_one)?;
         let mut number = 0;
         slot.newest.send_modify(|newest| {
             *newest += 1;
             number = *newest;
         });
-        Claim {
+        Some(Claim {
             number,
             newest: slot.newest.subscribe(),
             _held: slot.held.clone().lock_owned().await,
             _slot: slot,
-        }
+        })
     }
 
-    fn slot(&self, id: Id) -> Arc<Slot> {
+    fn slot(&self, id: Id, only_one: bool) -> Option<Arc<Slot>> {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         slots.retain(|_, slot| slot.strong_count() > 0);
         if let Some(slot) = slots.get(&id).and_then(Weak::upgrade) {
-            return slot;
+            return Some(slot);
+        }
+        if only_one && !slots.is_empty() {
+            return None;
         }
         let slot = Arc::new(Slot {
             newest: watch::Sender::new(0),
             held: Arc::default(),
         });
         slots.insert(id, Arc::downgrade(&slot));
-        slot
+        Some(slot)
     }
 }
 
@@ -82,17 +85,18 @@ mod tests {
     #[tokio::test]
     async fn the_newest_gets_it_when_the_one_before_lets_it_go() {
         let claims = Claims::default();
-        let first = claims.take([1; 20]).await;
-        let _other = claims.take([2; 20]).await;
+        let first = claims.take([1; 20], false).await.expect("free");
+        let _other = claims.take([2; 20], false).await.expect("free");
         assert!(timeout(Duration::ZERO, first.superseded()).await.is_err());
         let second = tokio::spawn({
             let claims = claims.clone();
-            async move { claims.take([1; 20]).await }
+            async move { claims.take([1; 20], true).await }
         });
         first.superseded().await;
         assert!(!second.is_finished());
         drop(first);
-        let second = second.await.expect("taken");
+        let second = second.await.expect("taken").expect("the same");
+        assert!(claims.take([3; 20], true).await.is_none());
         assert!(timeout(Duration::ZERO, second.superseded()).await.is_err());
     }
 }

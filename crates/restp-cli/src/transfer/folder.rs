@@ -26,6 +26,8 @@ pub struct Folder {
     pub sync: bool,
     /// Is everybody let in?
     pub open_to_all: bool,
+    /// Is it for one transfer at a time?
+    pub takes_one: bool,
     /// May names begin with a dot?
     pub dotfiles: bool,
     /// How long parts are kept for who resumes.
@@ -54,6 +56,7 @@ impl Folder {
             overwrite,
             sync,
             open_to_all: false,
+            takes_one: false,
             dotfiles: false,
             keep: Duration::ZERO,
             claims: Claims::default(),

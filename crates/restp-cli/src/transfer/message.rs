@@ -6,17 +6,19 @@ use thiserror::Error;
 /// First bytes of an offer.
 const MAGIC: [u8; 4] = *b"RFT\0";
 /// The only version.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Most bytes of a name, as of common file systems.
 pub const MAX_NAME_BYTES: usize = 255;
 /// Most bytes of an answer's body.
 pub const MAX_BODY_BYTES: usize = 1024;
 
-/// What a sender says first: what it may, and how long the manifest is that follows.
+/// What a sender says first: what it may, how long it bears a silent path, and how long the manifest is that follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// What the sender's ticket gives.
     pub capability: Capability,
+    /// Its user timeout, in seconds: an outage that one end bears is of no use unless the other does (RFC 5482).
+    pub patience_seconds: u32,
     /// Bytes of the manifest.
     pub manifest_bytes: u32,
 }
@@ -41,7 +43,7 @@ impl Offer {
     /// Bytes that say which protocol and version follows, in every version.
     pub const PREFACE_BYTES: usize = 5;
     /// Bytes after that, before the manifest.
-    pub const HEAD_BYTES: usize = Capability::BYTES + 4;
+    pub const HEAD_BYTES: usize = Capability::BYTES + 4 + 4;
 
     /// The bytes of the offer.
     pub fn encode(&self) -> Vec<u8> {
@@ -49,6 +51,7 @@ impl Offer {
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
         out.extend_from_slice(self.capability.bytes());
+        out.extend_from_slice(&self.patience_seconds.to_be_bytes());
         out.extend_from_slice(&self.manifest_bytes.to_be_bytes());
         out
     }
@@ -74,13 +77,14 @@ impl Offer {
     /// # Errors
     /// A length that no manifest has.
     pub fn decode(bytes: &[u8; Self::HEAD_BYTES]) -> Result<Self, OfferError> {
-        let [capability @ .., n3, n2, n1, n0] = *bytes;
+        let [capability @ .., p3, p2, p1, p0, n3, n2, n1, n0] = *bytes;
         let manifest_bytes = u32::from_be_bytes([n3, n2, n1, n0]);
         if manifest_bytes == 0 || manifest_bytes as usize > manifest::MAX_BYTES {
             return Err(OfferError::ManifestLength(manifest_bytes));
         }
         Ok(Offer {
             capability: Capability::from(capability),
+            patience_seconds: u32::from_be_bytes([p3, p2, p1, p0]),
             manifest_bytes,
         })
     }
@@ -97,6 +101,8 @@ pub enum Record {
     Same(u32),
     /// The file is over; its digest follows.
     End,
+    /// It does not come after all, and neither does anything of it that has come stay.
+    Left,
 }
 
 /// A record is none.
@@ -112,6 +118,7 @@ const DATA: u8 = 1;
 const HOLE: u8 = 2;
 const END: u8 = 3;
 const SAME: u8 = 4;
+const LEFT: u8 = 5;
 
 impl Record {
     /// Bytes of a record, without what follows it.
@@ -128,6 +135,7 @@ impl Record {
             Record::Hole(length) => (HOLE, length),
             Record::Same(length) => (SAME, length),
             Record::End => (END, 0),
+            Record::Left => (LEFT, 0),
         };
         let [n3, n2, n1, n0] = length.to_be_bytes();
         [kind, n3, n2, n1, n0]
@@ -144,6 +152,7 @@ impl Record {
             HOLE | SAME if length > Record::MOST_UNSENT => Err(RecordError::Length(length)),
             HOLE => Ok(Record::Hole(length)),
             END => Ok(Record::End),
+            LEFT => Ok(Record::Left),
             SAME => Ok(Record::Same(length)),
             other => Err(RecordError::Kind(other)),
         }
@@ -282,12 +291,13 @@ mod tests {
     fn an_offer_as_written_in_the_protocol() {
         let offer = Offer {
             capability: Capability::from(*b"0123456789abcdef"),
+            patience_seconds: 3600,
             manifest_bytes: 258,
         };
         let bytes = offer.encode();
         assert_eq!(
-            bytes, *b"RFT\0\x030123456789abcdef\0\0\x01\x02",
-            "magic, version, capability, length of the manifest"
+            bytes, *b"RFT\0\x040123456789abcdef\0\0\x0e\x10\0\0\x01\x02",
+            "magic, version, capability, patience, length of the manifest"
         );
         assert_eq!(read(&bytes), Ok(offer));
     }
@@ -296,6 +306,7 @@ mod tests {
     fn other_protocols_versions_and_lengths_are_refused_with_a_sentence() {
         let good = Offer {
             capability: Capability::none(),
+            patience_seconds: 30,
             manifest_bytes: 1,
         }
         .encode();
@@ -306,8 +317,8 @@ mod tests {
         };
         assert!(changed(0, b'G').contains("no file transfer"));
         assert!(changed(4, 2).contains("version 2"), "{}", changed(4, 2));
-        assert!(changed(24, 0).contains("this one has 0"));
-        assert!(changed(21, 1).contains("16777217"), "{}", changed(21, 1));
+        assert!(changed(28, 0).contains("this one has 0"));
+        assert!(changed(25, 1).contains("16777217"), "{}", changed(25, 1));
     }
 
     #[test]

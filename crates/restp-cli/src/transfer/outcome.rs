@@ -26,6 +26,9 @@ pub struct Outcome {
     pub files: u64,
     /// Of these, so many were there already.
     pub skipped_files: u64,
+    /// Files that did not come after all.
+    #[serde(skip)]
+    pub left_out: Vec<String>,
     /// Bytes of the files that were there already and have not been sent.
     pub resumed_bytes: u64,
     /// Service and choice, as negotiated.
@@ -76,10 +79,12 @@ impl From<Changed> for ChangeOutcome {
 pub struct Tally {
     /// They agree on it.
     pub digest: Digest,
-    /// Files of the transfer.
+    /// Files that came.
     pub files: u64,
     /// Of these, so many were there already.
     pub skipped_files: u64,
+    /// Files that did not come after all: at the sender why, at the receiver which.
+    pub left_out: Vec<String>,
 }
 
 /// What one path carried.
@@ -130,6 +135,7 @@ impl Outcome {
             sha256: hex(&tally.digest),
             files: tally.files,
             skipped_files: tally.skipped_files,
+            left_out: tally.left_out,
             resumed_bytes,
             composition: composition
                 .into_iter()
@@ -254,6 +260,7 @@ mod tests {
             sha256: String::new(),
             files: 3,
             skipped_files,
+            left_out: Vec::new(),
             resumed_bytes,
             composition: BTreeMap::new(),
             handshake_ms: None,

@@ -6,6 +6,7 @@ use super::source::{Chunk, SourceError};
 use super::told::{Gone, Told};
 use super::walk::Place;
 use super::{CHUNK_BYTES, Digest};
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,6 +23,8 @@ pub struct Reading<'a> {
     lead: &'a mut u64,
     bytes: u64,
     at: u64,
+    /// Bytes of it that are there.
+    same: u64,
     hash: Sha256,
     chunks: &'a mpsc::Sender<Result<Chunk, SourceError>>,
 }
@@ -41,13 +44,14 @@ impl<'a> Reading<'a> {
             lead,
             bytes,
             at: 0,
+            same: 0,
             hash: Sha256::new(),
             chunks,
         }
     }
 
     /// Hands over what was read before. `None`, here and below: nobody wants the rest.
-    pub fn content(mut self, content: &[u8]) -> Option<Digest> {
+    pub fn content(&mut self, content: &[u8]) -> Option<Digest> {
         let wanted = content.chunks(CHUNK_BYTES).all(|chunk| {
             let mut wire = Record::Data(chunk.len() as u32).encode().to_vec();
             wire.extend_from_slice(chunk);
@@ -60,7 +64,7 @@ impl<'a> Reading<'a> {
     ///
     /// # Errors
     /// When it cannot be read, or is not as it was.
-    pub fn file(mut self, file: &File) -> Result<Option<Digest>, SourceError> {
+    pub fn file(&mut self, file: &File) -> Result<Option<Digest>, SourceError> {
         let wanted = self.records(file)?;
         let beyond = file.read_at(&mut [0], self.bytes);
         self.place.check(file)?;
@@ -74,7 +78,7 @@ impl<'a> Reading<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn stream(mut self, mut from: impl Read) -> Result<Option<Digest>, SourceError> {
+    pub fn stream(&mut self, mut from: impl Read) -> Result<Option<Digest>, SourceError> {
         // How much can be sent without waiting is not worth much here.
         let Ok(Some(has)) = self.told.of(self.count, true) else {
             return Ok(None);
@@ -101,6 +105,7 @@ impl<'a> Reading<'a> {
                 Some(Ok(digest)) if Digest::from(Sha256::digest(data)) == digest => {
                     self.hash.update(data);
                     self.at += read as u64;
+                    self.same += read as u64;
                     let same = Record::Same(read as u32).encode().to_vec();
                     hand_over(self.chunks, same, (read as u64, read as u64))
                 }
@@ -112,13 +117,23 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn end(self) -> Option<Digest> {
-        let digest: Digest = self.hash.finalize().into();
+    /// It does not come after all, because of `error`. False, here and below: nobody wants the rest.
+    pub fn leave(&mut self, error: &SourceError) -> bool {
+        let left = Chunk::Left {
+            wire: Bytes::from_owner(Record::Left.encode()),
+            content: self.at,
+            resumed: self.same,
+            why: error.to_string(),
+        };
+        self.chunks.blocking_send(Ok(left)).is_ok()
+    }
+
+    fn end(&mut self) -> Option<Digest> {
+        let digest: Digest = self.hash.finalize_reset().into();
         let end = [&Record::End.encode()[..], &digest].concat();
         hand_over(self.chunks, end, (0, 0)).then_some(digest)
     }
 
-    /// False, here and below: nobody wants the rest.
     fn records(&mut self, file: &File) -> Result<bool, SourceError> {
         let found = file.metadata().map_err(|source| self.failed(source))?;
         let is_sparse = found.blocks().saturating_mul(512) < self.bytes;
@@ -164,6 +179,7 @@ impl<'a> Reading<'a> {
                 self.hash.update(rest);
                 self.at = end;
                 let same = rest.len() as u64;
+                self.same += same;
                 hand_over(
                     self.chunks,
                     Record::Same(same as u32).encode().to_vec(),

@@ -6,6 +6,7 @@ use super::message::{Answer, Offer, OfferError, Record, RecordError};
 use super::pace::Pace;
 use super::target::{Delivery, Piece, Target, TargetError};
 use super::{CHUNK_BYTES, Capability, Folder, Manifest, Tally, Watch};
+use crate::patience::bear_from_now;
 use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
@@ -90,16 +91,39 @@ pub enum ReceiveError {
     Superseded,
 }
 
+/// How long a receiver bears a sender that is silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// So long at least.
+    pub own: Duration,
+    /// As long as the sender says that it bears the receiver's silence, where that is longer.
+    pub follows: bool,
+}
+
+impl Patience {
+    /// The longest that a sender is followed: it costs a place.
+    const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+    fn with(self, sender_seconds: u32) -> Duration {
+        let senders = Duration::from_secs(sender_seconds.into()).min(Self::MOST);
+        if self.follows {
+            self.own.max(senders)
+        } else {
+            self.own
+        }
+    }
+}
+
 /// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
-/// title and size once it is accepted. A peer that is there and sends nothing for twice `user_timeout` is given up; one that is gone is noticed by the engine
-/// before.
+/// title and size once it is accepted. A peer that is there and sends nothing for twice the `patience` is given up; one that is gone
+/// is noticed by the engine before.
 ///
 /// # Errors
 /// When the offer is refused, or this side, the peer or the connection fails. The peer has been told.
 pub async fn receive(
     connection: &Connection,
     (folder, capability): (&Folder, Option<&Capability>),
-    user_timeout: Duration,
+    patience: Patience,
     watch: &Watch,
     begun: impl FnOnce(&str, Option<u64>),
 ) -> Result<Arrival, ReceiveError> {
@@ -108,9 +132,9 @@ pub async fn receive(
         return Err(rejection.into());
     }
     let mut inlet = Inlet::new(connection);
-    let user_timeout = std::time::Duration::from_nanos((user_timeout * 2).as_nanos());
     let peer = peer(connection);
-    let (target, answers) = match accept(&mut inlet, (folder, capability), peer, user_timeout).await {
+    let accepted = accept(&mut inlet, (folder, capability), peer, twice(patience.own)).await;
+    let (target, answers, sender_seconds) = match accepted {
         Ok(accepted) => accepted,
         Err(rejection) => {
             refuse(connection, &rejection).await;
@@ -119,6 +143,11 @@ pub async fn receive(
     };
     let manifest = target.manifest();
     begun(&manifest.title(), manifest.bytes());
+    let borne = patience.with(sender_seconds);
+    if borne > patience.own {
+        bear_from_now(connection, borne);
+    }
+    let user_timeout = twice(borne);
     say(connection, &Answer::Accepted).await;
     let mut body = Body {
         inlet,
@@ -143,13 +172,17 @@ pub async fn receive(
             .await;
             connection.finish();
             Ok(Arrival {
-                places: (manifest.named().iter())
-                    .map(|name| folder.path().join(name))
+                places: (manifest.entries().iter().enumerate())
+                    .filter(|(number, entry)| entry.parent.is_none() && !delivery.left_out.contains(number))
+                    .map(|(_, entry)| folder.path().join(&entry.name))
                     .collect(),
                 tally: Tally {
                     digest: delivery.digest,
-                    files: manifest.files().count() as u64,
+                    files: (manifest.files().count() - delivery.left_out.len()) as u64,
                     skipped_files: delivery.skipped_files,
+                    left_out: (delivery.left_out.iter())
+                        .map(|number| manifest.path(*number))
+                        .collect(),
                 },
             })
         }
@@ -218,7 +251,7 @@ async fn accept(
     (folder, wanted): (&Folder, Option<&Capability>),
     peer: Vec<u8>,
     user_timeout: std::time::Duration,
-) -> Result<(Target, mpsc::Receiver<Answer>), Rejection> {
+) -> Result<(Target, mpsc::Receiver<Answer>, u32), Rejection> {
     let silent = |_| Rejection::Silent;
     let head = async {
         Offer::check_preface(inlet.array().await.ok_or(Rejection::Silent)?)?;
@@ -239,7 +272,13 @@ async fn accept(
         left -= part.len();
         manifest.extend_from_slice(&part);
     }
-    Ok(Target::begin(folder, manifest, peer).await?)
+    let (target, answers) = Target::begin(folder, manifest, peer).await?;
+    Ok((target, answers, offer.patience_seconds))
+}
+
+/// For who is there and sends nothing.
+fn twice(patience: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos((patience * 2).as_nanos())
 }
 
 /// What follows the offer.
@@ -255,8 +294,10 @@ struct Body<'a> {
 impl Body<'_> {
     async fn receive(&mut self, manifest: &Manifest, target: Target) -> Result<Delivery, ReceiveError> {
         for (number, bytes) in manifest.files() {
+            // One that is all there is has nothing beside it that is worth to be had.
+            let may_leave = !manifest.is_one_file();
             let length = || ReceiveError::Length(manifest.path(number));
-            match self.file(bytes, &target, length).await {
+            match self.file((bytes, may_leave), &target, length).await {
                 Ok(true) => {}
                 Ok(false) => return Err(target.failure().await.into()),
                 Err(error) => {
@@ -276,24 +317,27 @@ impl Body<'_> {
     /// The records of one file. False: it could not be written.
     async fn file(
         &mut self,
-        mut left: Option<u64>,
+        (mut left, may_leave): (Option<u64>, bool),
         target: &Target,
         other_length: impl Fn() -> ReceiveError,
     ) -> Result<bool, ReceiveError> {
+        let (mut content, mut same) = (0, 0);
         loop {
             let record = Record::decode(self.array().await?)?;
             let length = match record {
                 Record::Data(length) | Record::Hole(length) | Record::Same(length) => u64::from(length),
                 Record::End if left.is_some_and(|left| left > 0) => return Err(other_length()),
-                Record::End => 0,
+                Record::Left if !may_leave => return Err(ReceiveError::Short),
+                Record::End | Record::Left => 0,
             };
+            content += length;
             if let Some(left) = &mut left {
                 *left = left.checked_sub(length).ok_or_else(&other_length)?;
             }
             match record {
                 // It counts as it comes.
                 Record::Data(1..) => {}
-                Record::End => self.progress(Record::BYTES as u64)?,
+                Record::End | Record::Left => self.progress(Record::BYTES as u64)?,
                 _ => self.progress(length)?,
             }
             let written = match record {
@@ -305,7 +349,12 @@ impl Body<'_> {
                 Record::Same(_) => {
                     self.watch.take_in(length);
                     self.watch.resume(length);
+                    same += length;
                     target.put(Piece::Same(length)).await
+                }
+                Record::Left => {
+                    self.watch.take_back(content, same);
+                    return Ok(target.put(Piece::Left).await);
                 }
                 Record::End => return Ok(target.put(Piece::End(self.array().await?)).await),
             };

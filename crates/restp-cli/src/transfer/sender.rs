@@ -9,6 +9,7 @@ use super::told::Told;
 use super::{CHUNK_BYTES, CHUNKS_AHEAD, Capability, Digest, Tally, Watch};
 use bytes::Bytes;
 use restp::{CloseReason, Connection};
+use restp_base::time::Duration;
 use restp_base::units::Rate;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -46,7 +47,15 @@ pub enum SendError {
     Connection(CloseReason),
 }
 
-/// Sends `source` over a fresh connection, with what the receiver's ticket gives, at most at the rate of `limit`, and waits for the verdict. Returns what both sides agree on.
+/// What a sender says of itself.
+pub struct Introduction {
+    /// What the receiver's ticket gives.
+    pub capability: Option<Capability>,
+    /// How long it bears a silent path.
+    pub patience: Duration,
+}
+
+/// Sends `source` over a fresh connection, at most at the rate of `limit`, and waits for the verdict. Returns what both sides agree on.
 ///
 /// Records follow the offer at once, without waiting for its acceptance or for what the receiver has already: a refusal then costs some
 /// data, and every other transfer is one round trip shorter.
@@ -56,14 +65,16 @@ pub enum SendError {
 pub async fn send(
     connection: &Connection,
     source: Source,
-    capability: Option<Capability>,
+    introduction: Introduction,
     limit: Option<Rate>,
     watch: &Watch,
 ) -> Result<Tally, SendError> {
     let files = source.manifest().files().count() as u64;
     let manifest = source.manifest().encode()?;
     let mut offer = Offer {
-        capability: capability.unwrap_or_else(Capability::none),
+        capability: introduction.capability.unwrap_or_else(Capability::none),
+        patience_seconds: u32::try_from(introduction.patience.as_nanos().div_ceil(1_000_000_000))
+            .unwrap_or(u32::MAX),
         manifest_bytes: manifest.len() as u32,
     }
     .encode();
@@ -71,12 +82,14 @@ pub async fn send(
     let (tell, told) = mpsc::channel(CHUNKS_AHEAD);
     let verdict = verdict(connection, tell);
     tokio::pin!(verdict);
+    let mut left_out = Vec::new();
     let (sent, early) = {
         let data = data(
             connection,
             offer,
             source.read(Told::by(told)),
             (Limit::to(limit), watch),
+            &mut left_out,
         );
         tokio::pin!(data);
         tokio::select! {
@@ -104,8 +117,9 @@ pub async fn send(
     if agreed == digest {
         Ok(Tally {
             digest,
-            files,
+            files: files - left_out.len() as u64,
             skipped_files,
+            left_out,
         })
     } else {
         Err(SendError::Mismatch)
@@ -118,6 +132,7 @@ async fn data(
     offer: Vec<u8>,
     mut chunks: Chunks,
     (mut limit, watch): (Limit, &Watch),
+    left_out: &mut Vec<String>,
 ) -> Result<Digest, SendError> {
     for part in Bytes::from(offer).chunks(CHUNK_BYTES) {
         put(connection, Bytes::copy_from_slice(part)).await?;
@@ -135,6 +150,16 @@ async fn data(
                 }
                 watch.add(content);
                 watch.resume(resumed);
+            }
+            Some(Ok(Chunk::Left {
+                wire,
+                content,
+                resumed,
+                why,
+            })) => {
+                put(connection, wire).await?;
+                watch.take_back(content, resumed);
+                left_out.push(why);
             }
             Some(Ok(Chunk::End(digest))) => return Ok(digest),
             Some(Err(error)) => return Err(error.into()),

@@ -20,6 +20,7 @@ pub struct Source {
     /// All of a file whose length the system does not tell, as those of /proc.
     content: Option<Vec<u8>>,
     left_out: Vec<SourceError>,
+    unsendable: Unsendable,
 }
 
 /// Most bytes of such a file.
@@ -107,6 +108,17 @@ pub enum Chunk {
         /// Of these, bytes that are there already.
         resumed: u64,
     },
+    /// A file does not come after all.
+    Left {
+        /// As it is said.
+        wire: Bytes,
+        /// Bytes of it that were handed over.
+        content: u64,
+        /// Of these, bytes that are there already.
+        resumed: u64,
+        /// Why.
+        why: String,
+    },
     /// Everything has been handed over; the digest to agree on.
     End(Digest),
 }
@@ -142,6 +154,7 @@ impl Source {
             manifest,
             places,
             left_out,
+            unsendable,
             content: None,
         };
         match untold {
@@ -198,16 +211,23 @@ impl Source {
         let mut agreement = Agreement::on(&self.manifest);
         let content = self.content.take();
         let mut lead = LEAD_BYTES;
+        let leaves = self.unsendable == Unsendable::LeftOut && !self.manifest.is_one_file();
         for (count, (number, bytes)) in self.manifest.files().enumerate() {
             let place = &self.places[number];
-            let reading = Reading::of(place, (count, bytes.unwrap_or(0)), (&mut told, &mut lead), chunks);
+            let mut reading = Reading::of(place, (count, bytes.unwrap_or(0)), (&mut told, &mut lead), chunks);
             let read = match (&content, bytes) {
-                (Some(content), _) => reading.content(content),
-                (None, Some(_)) => reading.file(&place.open()?)?,
-                (None, None) => reading.stream(io::stdin().lock())?,
+                (Some(content), _) => Ok(reading.content(content)),
+                (None, Some(_)) => place.open().and_then(|file| reading.file(&file)),
+                (None, None) => reading.stream(io::stdin().lock()),
             };
-            let Some(digest) = read else {
-                return Ok(None);
+            let digest = match read {
+                Ok(Some(digest)) => digest,
+                Ok(None) => return Ok(None),
+                Err(error) if leaves => match reading.leave(&error) {
+                    true => continue,
+                    false => return Ok(None),
+                },
+                Err(error) => return Err(error),
             };
             agreement.add(&self.manifest.path(number), digest);
         }
@@ -231,7 +251,7 @@ mod tests {
         let (mut data, mut holes) = (Vec::new(), 0);
         loop {
             let wire = match chunks.recv().await.expect("an end or an error comes first")? {
-                Chunk::Records { wire, .. } => wire,
+                Chunk::Records { wire, .. } | Chunk::Left { wire, .. } => wire,
                 Chunk::End(digest) => return Ok((data, holes, digest)),
             };
             let (record, rest) = wire.split_first_chunk().expect("a record");
@@ -244,7 +264,7 @@ mod tests {
                     holes += u64::from(bytes);
                     data.resize(data.len() + bytes as usize, 0);
                 }
-                Record::Same(_) => panic!("nothing is there"),
+                Record::Same(_) | Record::Left => panic!("nothing is there"),
                 Record::End => assert_eq!(rest, Sha256::digest(&data).as_slice()),
             }
         }

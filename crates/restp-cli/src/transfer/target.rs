@@ -16,7 +16,9 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 /// Files that are looked at before they are written.
-const FILES_AHEAD: usize = 64;
+///
+/// So many at most are compared in a round trip: a folder of thousands of unchanged files over a satellite takes a few of them.
+const FILES_AHEAD: usize = 4096;
 
 /// Why something cannot be received. The sentences are sent to the peer, so they name no folder of this host.
 #[derive(Debug, Error)]
@@ -56,6 +58,11 @@ pub enum TargetError {
         "the receiver takes no names that begin with '.', such as {0:?}; leave it out, or let the receiver run with --dotfiles"
     )]
     Hidden(String),
+    /// There is another transfer, and no room for two.
+    #[error(
+        "the receiver takes one transfer (--once), and another one is under way; send to a receiver without --once"
+    )]
+    Taken,
     /// The digests differ.
     #[error("what arrived of {0:?} has another SHA-256 than what was sent; it was removed")]
     Mismatch(String),
@@ -119,6 +126,8 @@ pub enum Piece {
     Same(u64),
     /// It is over, and should have this digest.
     End(Digest),
+    /// It does not come after all.
+    Left,
     /// Nobody will go on with it.
     Forget,
 }
@@ -130,6 +139,8 @@ pub struct Delivery {
     pub digest: Digest,
     /// Files that were there already.
     pub skipped_files: u64,
+    /// Entries of the manifest that did not come after all.
+    pub left_out: Vec<usize>,
 }
 
 /// A transfer on its way. Dropped, it leaves what there is of a file, hidden, to who goes on with it.
@@ -163,8 +174,9 @@ impl Target {
         let manifest = checked.await.map_err(io::Error::other)??;
         let claim = folder
             .claims()
-            .take(part::id(&peer, &manifest.named().join("/")))
-            .await;
+            .take(part::id(&peer, &manifest.named().join("/")), folder.takes_one)
+            .await
+            .ok_or(TargetError::Taken)?;
         let claim = Arc::new(claim);
         let (pieces, arriving) = mpsc::channel(CHUNKS_AHEAD);
         let (told, bases) = std::sync::mpsc::sync_channel(FILES_AHEAD);

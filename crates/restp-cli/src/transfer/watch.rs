@@ -89,6 +89,12 @@ impl Watch {
         self.resumed.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// `bytes`, of which so many were `resumed`, are of a file that does not come after all.
+    pub fn take_back(&self, bytes: u64, resumed: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.resumed.fetch_sub(resumed, Ordering::Relaxed);
+    }
+
     /// Bytes so far that have not been sent.
     pub fn resumed_bytes(&self) -> u64 {
         self.resumed.load(Ordering::Relaxed)

@@ -92,12 +92,15 @@ impl Writer {
     fn write_all(&mut self) -> Result<Delivery, TargetError> {
         let manifest = self.manifest.clone();
         let mut agreement = Agreement::on(&manifest);
-        let mut skipped_files = 0;
+        let (mut skipped_files, mut left_out) = (0, Vec::new());
         for (number, entry) in manifest.entries().iter().enumerate() {
             match entry.kind {
                 Kind::Folder => self.make_folder(number, entry)?,
                 Kind::File(_) => {
-                    let copied = self.file(number)?;
+                    let Some(copied) = self.file(number)? else {
+                        left_out.push(number);
+                        continue;
+                    };
                     agreement.add(&manifest.path(number), copied.digest);
                     match copied.part {
                         Some(mut part) => {
@@ -130,6 +133,7 @@ impl Writer {
         Ok(Delivery {
             digest: agreement.digest(),
             skipped_files,
+            left_out,
         })
     }
 
@@ -227,8 +231,8 @@ impl Writer {
         part::name(part::id(&self.peer, &self.manifest.path(number)))
     }
 
-    /// The next file, hidden still, or unchanged in its place.
-    fn file(&mut self, number: usize) -> Result<Copied, TargetError> {
+    /// The next file, hidden still, or unchanged in its place; none where it does not come after all.
+    fn file(&mut self, number: usize) -> Result<Option<Copied>, TargetError> {
         // Nobody looks what there is any more when the sender has gone.
         let basis = self.bases.recv().unwrap_or(Ok(Basis::default()));
         let compared = basis.and_then(|basis| match basis.kept {
@@ -255,6 +259,7 @@ impl Writer {
                 Some(Piece::Hole(bytes)) => copy.hole(bytes),
                 Some(Piece::Same(bytes)) => copy.same(bytes),
                 Some(Piece::End(claimed)) => break claimed,
+                Some(Piece::Left) => return Ok(None),
                 Some(Piece::Forget) => return Err(TargetError::CutOff),
                 None => {
                     self.keep(number, copy);
@@ -276,7 +281,7 @@ impl Writer {
                 false => TargetError::Mismatch(path),
             });
         }
-        Ok(copied)
+        Ok(Some(copied))
     }
 
     /// Somebody may go on with this part of a file.

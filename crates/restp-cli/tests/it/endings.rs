@@ -5,6 +5,7 @@
 use crate::common::{self, FOR_EVER, Line, Receiver, Running, content, dies_after, emulate, restp, write};
 use nix::sys::signal::Signal;
 use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
+use restp_cli::transfer::{Patience, Watch, receive};
 use std::time::Duration;
 
 /// Slow enough that a transfer of [`LONG`] bytes is in the middle for more than a minute.
@@ -212,6 +213,62 @@ fn an_outage_shorter_than_the_timeout_is_survived_and_counted() {
     );
     assert_eq!(transfer.receiver.running.json()["bytes"], 2 << 20);
     assert!(transfer.path.running.is_running());
+}
+
+/// The receiver gave it up after its own 30 s, whatever the sender had said.
+#[tokio::test]
+async fn an_outage_that_the_sender_bears_is_borne_by_a_receiver_that_says_nothing() {
+    let mut composition = Composition::default();
+    let own = restp_base::time::Duration::from_secs(1);
+    (composition.idle_timeout, composition.progress_timeout) = (own, own);
+    composition.outage_timeout = own;
+    let config = EndpointConfig::new(composition.check().unwrap());
+    let config = config.listen(crate::transfer::SERVICE_PORT, Acceptance::Any);
+    let receiver = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
+    let line = format!("rate = \"40 Mbit/s\"\n{}", dies_after(300));
+    let mut path = emulate(&receiver.local_addr().to_string(), &line);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "a", &content(2 << 20));
+    let words = [
+        "send",
+        file.to_str().unwrap(),
+        &path.address,
+        FOR_EVER[0],
+        FOR_EVER[1],
+    ];
+    let sender = Running::start_keeping(folder.path(), &words);
+    let inbox = tempfile::tempdir().unwrap();
+    let into = restp_cli::transfer::Folder::open(inbox.path(), false, false).unwrap();
+    let connection = receiver.accept().await.unwrap();
+    let outage = tokio::task::spawn_blocking(move || {
+        path.await_loss();
+        common::pause(Duration::from_secs(5));
+        path.heal();
+        path
+    });
+    let (patience, watch) = (Patience { own, follows: true }, Watch::default());
+    let received = receive(&connection, (&into, None), patience, &watch, |_, _| {}).await;
+    assert_eq!(received.unwrap().tally.files, 1);
+    let sent = tokio::task::spawn_blocking(|| sender.end()).await.unwrap();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    outage.await.unwrap();
+}
+
+/// A second sender that was done first ended the program, and with it the transfer that was under way.
+#[test]
+fn a_receiver_of_one_transfer_tells_a_second_sender_so_and_goes_on() {
+    let line = format!("rate = \"40 Mbit/s\"\n{}", dies_after(300));
+    let mut transfer = begin(&[], &FOR_EVER, &line, 2 << 20);
+    transfer.path.await_loss(); // in the middle
+    let folder = tempfile::tempdir().unwrap();
+    let other = write(folder.path(), "b", b"b");
+    let refused = restp(&["send", other.to_str().unwrap(), &transfer.receiver.ticket]);
+    common::says(&refused, 1, &["refused", "takes one transfer (--once)"]);
+    transfer.path.heal();
+    assert_eq!(transfer.sender.end().code, Some(0));
+    let received = transfer.receiver.running.end();
+    assert_eq!(received.code, Some(0), "{received:?}");
+    assert_eq!(common::names(transfer.receiver.folder.path()), ["a"]);
 }
 
 #[test]

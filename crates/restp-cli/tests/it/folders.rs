@@ -154,6 +154,76 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
     assert_eq!(arrived, ["A", "b"]);
 }
 
+/// Any of them ended the transfer of the whole folder.
+#[test]
+fn files_that_vanish_or_change_on_the_way_are_left_out_where_that_is_asked() {
+    use crate::common::{FOR_EVER, Running, content, dies_after, emulate, names, wait_until};
+    for skip in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("top");
+        fs::create_dir(&top).unwrap();
+        let cut = write(&top, "a", &content(16 << 20));
+        let gone = write(&top, "b", b"gone");
+        write(&top, "c", b"written");
+        write(&top, "d", b"good");
+        let receiver = Receiver::start(&["--once"]);
+        let line = format!("rate = \"40 Mbit/s\"\n{}", dies_after(300));
+        let mut path = emulate(&receiver.address, &line);
+        let words = [
+            "send",
+            "--json",
+            top.to_str().unwrap(),
+            &receiver.ticket,
+            "--address",
+            &path.address,
+        ];
+        let skips: &[&str] = if skip { &["--skip"] } else { &[] };
+        let sender = Running::start(&[&words, &FOR_EVER[..], skips].concat());
+        wait_until("the transfer begins", || !receiver.names().is_empty());
+        path.await_loss(); // in the middle of the first
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&cut)
+            .unwrap()
+            .set_len(1)
+            .unwrap();
+        fs::remove_file(&gone).unwrap();
+        write(&top, "c", b"written to");
+        path.heal();
+        let sent = sender.end();
+        if !skip {
+            crate::common::says(&sent, 1, &["shrank from"]);
+            continue;
+        }
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let of_sender = sent.json();
+        assert_eq!(of_sender["left_out"].as_array().unwrap().len(), 3, "{sent:?}");
+        assert!(
+            sent.stderr.contains("shrank from") && sent.stderr.contains("grew from"),
+            "{sent:?}"
+        );
+        let of_receiver = receiver.running.end().json();
+        for (field, value) in [
+            ("files", 1),
+            ("skipped_files", 0),
+            ("bytes", 4),
+            ("resumed_bytes", 0),
+        ] {
+            assert_eq!(
+                (&of_sender[field], &of_receiver[field]),
+                (&value.into(), &value.into()),
+                "{field}"
+            );
+        }
+        assert_eq!(
+            of_receiver["left_out"],
+            serde_json::json!(["top/a", "top/b", "top/c"])
+        );
+        assert_eq!(names(&receiver.folder.path().join("top")), ["d"]);
+        assert_eq!(names(receiver.folder.path()), ["top"], "and no parts");
+    }
+}
+
 /// Who wants hidden files says so; parts of transfers are no files.
 #[test]
 fn names_that_begin_with_a_dot_are_for_who_takes_them() {

@@ -191,7 +191,7 @@ async fn a_connection_that_could_lose_bytes_is_broken_off() {
         let config = EndpointConfig::new(composition.check().unwrap());
         let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
         let connection = endpoint.connect(address, SERVICE_PORT).await.unwrap();
-        let _ = connection.send(Bytes::from(offer(3, b"a", b""))).await;
+        let _ = connection.send(Bytes::from(offer(4, b"a", b""))).await;
         connection
     };
     // Without connections there is no end that could be announced: the receiver forgets the sender.
@@ -220,13 +220,14 @@ pub fn offer(version: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
 
 /// The same with its end.
 fn whole(name: &[u8], content: &[u8], digest: &[u8]) -> Vec<u8> {
-    [&offer(3, name, content), &[3, 0, 0, 0, 0][..], digest].concat()
+    [&offer(4, name, content), &[3, 0, 0, 0, 0][..], digest].concat()
 }
 
 fn offer_of(version: u8, manifest: &[u8]) -> Vec<u8> {
     let mut bytes = b"RFT\0".to_vec();
     bytes.push(version);
     bytes.extend_from_slice(&[0; 16]); // no ticket
+    bytes.extend_from_slice(&30u32.to_be_bytes()); // its user timeout
     bytes.extend_from_slice(&(manifest.len() as u32).to_be_bytes());
     bytes.extend_from_slice(manifest);
     bytes
@@ -292,7 +293,7 @@ async fn names_that_lead_out_of_the_folder_are_refused() {
         "report\u{202e}fdp.exe",
     ] {
         let inner = [entry(b"d", 0, 0, b""), entry(name.as_bytes(), 1, 0, b"")].concat();
-        for hostile in [offer(3, name.as_bytes(), b""), offer_of(3, &inner)] {
+        for hostile in [offer(4, name.as_bytes(), b""), offer_of(4, &inner)] {
             let answers = answers(&receiver.address, hostile).await;
             assert_eq!(answers.len(), 1, "{name:?}: {answers:?}");
             assert_eq!(answers[0].0, 2, "{name:?} is refused");
@@ -325,12 +326,12 @@ async fn other_versions_protocols_and_digests_are_answered_with_a_sentence() {
     assert!(kind == 2 && why.contains("version 9"), "{why}");
     let (kind, why) = says(answers(&receiver.address, b"GET / HTTP/1.1\r\n\r\n".to_vec()).await);
     assert!(kind == 2 && why.contains("no file transfer"), "{why}");
-    let (kind, why) = says(answers(&receiver.address, offer(2, b"a", b"")).await);
-    assert!(kind == 2 && why.contains("version 2"), "an older sender: {why}");
+    let (kind, why) = says(answers(&receiver.address, offer(3, b"a", b"")).await);
+    assert!(kind == 2 && why.contains("version 3"), "an older sender: {why}");
     let wrong = whole(b"a", b"content", &[0; 32]);
     let (kind, why) = says(answers(&receiver.address, wrong).await);
     assert!(kind == 4 && why.contains("SHA-256"), "{why}");
-    let said = answers(&receiver.address, offer(3, b"a", b"")).await;
+    let said = answers(&receiver.address, offer(4, b"a", b"")).await;
     // Accepted; and Nothing, where what is there is looked for before the end of the sender is seen.
     assert!(said.iter().all(|(kind, _)| [1, 5].contains(kind)), "{said:?}");
     // What was not confirmed goes when its sender has gone.
@@ -361,22 +362,22 @@ async fn a_forged_list_is_refused_and_nothing_is_made() {
         (link(b"/etc/passwd"), "out of what is sent"),
         (link(b"x/../../../escaped"), "out of what is sent"),
     ] {
-        let said = answers(&receiver.address, offer_of(3, &manifest)).await;
+        let said = answers(&receiver.address, offer_of(4, &manifest)).await;
         let (kind, why) = said.last().unwrap();
         let why = String::from_utf8_lossy(why);
         assert!(*kind == 2 && why.contains(word), "{word}: {said:?} {why}");
     }
     // More or less of a file than the list says.
-    let long = [offer(3, b"a", b"content"), vec![1, 0, 0, 0, 1, b'x']].concat();
+    let long = [offer(4, b"a", b"content"), vec![1, 0, 0, 0, 1, b'x']].concat();
     let short = [
-        offer_of(3, &entry(b"a", 0, 1, &9u64.to_be_bytes())),
+        offer_of(4, &entry(b"a", 0, 1, &9u64.to_be_bytes())),
         vec![3, 0, 0, 0, 0],
         vec![0; 32],
     ]
     .concat();
     // A count on what is not there.
     let same = [
-        offer_of(3, &entry(b"a", 0, 1, &9u64.to_be_bytes())),
+        offer_of(4, &entry(b"a", 0, 1, &9u64.to_be_bytes())),
         vec![4, 0, 0, 0, 9],
         vec![3, 0, 0, 0, 0],
         vec![0; 32],

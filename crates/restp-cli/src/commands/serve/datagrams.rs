@@ -1,7 +1,7 @@
 //! One who connects for datagrams: what he asks for, whether that is allowed, and the datagrams.
 
+use super::super::GOODBYE;
 use super::super::words::peer;
-use super::super::{GOODBYE, bear};
 use super::pool::Held;
 use super::service::{SOON, Service, end};
 use crate::datagrams::{
@@ -9,6 +9,7 @@ use crate::datagrams::{
 };
 use crate::failure::Failure;
 use crate::output::note;
+use crate::patience::bear;
 use crate::pipe::{Answer, Place, Refusal};
 use restp::{Acceptance, Connection, ReplySocket};
 use restp_base::time::Duration;

@@ -5,8 +5,6 @@ use super::frame::Violation;
 /// An account of one kind of bytes, or of streams.
 #[derive(Debug)]
 pub(super) struct Credit {
-    /// What may be outstanding at most: sent and not consumed.
-    window: u64,
     granted: u64,
     /// How much was used when that was granted.
     granted_at: u64,
@@ -17,10 +15,9 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// The peer has `initial` without being told, and `window` as soon as it is.
-    pub(super) fn new(window: u64, initial: u64) -> Self {
+    /// The peer has `initial` without being told.
+    pub(super) fn new(initial: u64) -> Self {
         Credit {
-            window,
             granted: initial,
             granted_at: 0,
             used: 0,
@@ -33,6 +30,10 @@ impl Credit {
     }
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
+    }
+    /// What came and was not consumed.
+    pub(super) fn held(&self) -> u64 {
+        self.used - self.consumed
     }
 
     /// The peer has used what is below `end`.
@@ -49,31 +50,31 @@ impl Credit {
         self.consumed = self.consumed.max(end);
     }
 
-    /// There is more to grant, and the peer has used a quarter of what it had when it was told last: news then arrive before
+    /// There is more to grant where `window` may be outstanding, sent and not consumed, and the peer has used a quarter of what it had when it was told last: news then arrive before
     /// it has used the rest, where the window has four times what is in flight or more.
-    fn is_owed(&self) -> bool {
+    fn is_owed(&self, window: u64) -> bool {
         let had = self.granted - self.granted_at;
-        self.consumed + self.window > self.granted && (self.used - self.granted_at) * 4 >= had
+        self.consumed + window > self.granted && (self.used - self.granted_at) * 4 >= had
     }
 
     /// True when a frame has to say so; then not again until it has left.
-    pub(super) fn falls_due(&mut self) -> bool {
-        let falls = !self.is_due && self.is_owed();
+    pub(super) fn falls_due(&mut self, window: u64) -> bool {
+        let falls = !self.is_due && self.is_owed(window);
         self.is_due |= falls;
         falls
     }
 
     /// True once, when the peer knows of no more than what it has without being told, and there is more.
-    pub(super) fn first_falls_due(&mut self) -> bool {
-        let falls = !self.is_due && self.granted_at == 0 && self.consumed + self.window > self.granted;
+    pub(super) fn first_falls_due(&mut self, window: u64) -> bool {
+        let falls = !self.is_due && self.granted_at == 0 && self.consumed + window > self.granted;
         self.is_due |= falls;
         falls
     }
 
-    /// Grants what there is.
-    pub(super) fn grant(&mut self) -> u64 {
+    /// Grants what there is. What was granted stays, also where the window is smaller now.
+    pub(super) fn grant(&mut self, window: u64) -> u64 {
         self.is_due = false;
-        self.granted = self.granted.max(self.consumed + self.window);
+        self.granted = self.granted.max(self.consumed + window);
         self.granted_at = self.used;
         self.granted
     }
@@ -85,49 +86,49 @@ mod tests {
 
     #[test]
     fn a_quarter_used_is_news() {
-        let mut credit = Credit::new(1000, 100);
-        assert!(!credit.is_owed());
+        let mut credit = Credit::new(100);
+        assert!(!credit.is_owed(1000));
         credit.use_up_to(24).unwrap();
-        assert!(!credit.is_owed());
+        assert!(!credit.is_owed(1000));
         credit.use_up_to(25).unwrap();
-        assert!(credit.is_owed());
-        assert_eq!(credit.grant(), 1000);
+        assert!(credit.is_owed(1000));
+        assert_eq!(credit.grant(1000), 1000);
         credit.use_up_to(600).unwrap();
-        assert!(!credit.is_owed(), "nothing was consumed");
+        assert!(!credit.is_owed(1000), "nothing was consumed");
         credit.consume_up_to(300);
-        assert!(credit.is_owed());
-        assert_eq!((credit.grant(), credit.is_owed()), (1300, false));
+        assert!(credit.is_owed(1000));
+        assert_eq!((credit.grant(1000), credit.is_owed(1000)), (1300, false));
     }
 
     #[test]
     fn one_frame_at_a_time_falls_due() {
-        let mut credit = Credit::new(1000, 100);
+        let mut credit = Credit::new(100);
         credit.use_up_to(50).unwrap();
-        assert!(credit.falls_due() && !credit.falls_due());
-        assert_eq!(credit.grant(), 1000);
+        assert!(credit.falls_due(1000) && !credit.falls_due(1000));
+        assert_eq!(credit.grant(1000), 1000);
         credit.use_up_to(600).unwrap();
         credit.consume_up_to(600);
-        assert!(credit.falls_due() && !credit.falls_due());
+        assert!(credit.falls_due(1000) && !credit.falls_due(1000));
     }
 
     #[test]
     fn what_there_is_beyond_the_beginning_falls_due_once() {
-        let mut credit = Credit::new(1000, 100);
-        assert!(credit.first_falls_due() && !credit.first_falls_due() && !credit.falls_due());
-        assert_eq!(credit.grant(), 1000);
-        assert!(!credit.first_falls_due());
+        let mut credit = Credit::new(100);
+        assert!(credit.first_falls_due(1000) && !credit.first_falls_due(1000) && !credit.falls_due(1000));
+        assert_eq!(credit.grant(1000), 1000);
+        assert!(!credit.first_falls_due(1000));
         credit.use_up_to(600).unwrap();
         credit.consume_up_to(600);
-        assert!(credit.falls_due());
-        credit.grant();
+        assert!(credit.falls_due(1000));
+        credit.grant(1000);
         credit.consume_up_to(700);
-        assert!(!credit.first_falls_due(), "it has been told");
-        assert!(!Credit::new(100, 100).first_falls_due());
+        assert!(!credit.first_falls_due(1000), "it has been told");
+        assert!(!Credit::new(100).first_falls_due(100));
     }
 
     #[test]
     fn what_is_not_granted_is_not_taken() {
-        let mut credit = Credit::new(1000, 100);
+        let mut credit = Credit::new(100);
         assert!(credit.use_up_to(101).is_err());
         assert_eq!(credit.used(), 0);
         credit.use_up_to(100).unwrap();
@@ -137,10 +138,10 @@ mod tests {
 
     #[test]
     fn a_window_below_the_first_grant_takes_nothing_back() {
-        let mut credit = Credit::new(10, 100);
+        let mut credit = Credit::new(100);
         credit.use_up_to(100).unwrap();
         credit.consume_up_to(95);
-        assert!(credit.is_owed());
-        assert_eq!(credit.grant(), 105);
+        assert!(credit.is_owed(10));
+        assert_eq!(credit.grant(10), 105);
     }
 }

@@ -46,8 +46,8 @@ const LEAST_SHARE_BYTES: usize = 16 * 1024;
 /// Bounds of streams, where a composition has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Bytes of one stream that wait to be read, at most: a reader that stalls holds up no more than these. Default 1 MiB:
-    /// 80 Mbit/s over 100 ms.
+    /// Bytes of one stream that wait to be read, at most: a reader that stalls holds up no more than these, and less where many
+    /// do ([`Streams::room_of_one`]). Default 1 MiB: 80 Mbit/s over 100 ms.
     pub window_bytes: u32,
     /// Streams that the peer may have open at once. Default 1024.
     pub most: u32,
@@ -95,8 +95,9 @@ pub struct Streams {
     peer_streams: Credit,
     application_knows: bool,
     turns: Turns,
-    /// What the peer may send of all streams together.
+    /// What the peer may send of all streams together, and how much of it may wait to be read.
     credit: Credit,
+    window_bytes: u64,
     /// Pieces held out of order, of all streams.
     pieces: usize,
     events: VecDeque<StreamEvent>,
@@ -121,10 +122,11 @@ impl Streams {
             opener_waits: false,
             peer_opened: 0,
             peer_accepted: 0,
-            peer_streams: Credit::new(limits.most.into(), INITIAL_STREAMS),
+            peer_streams: Credit::new(INITIAL_STREAMS),
             application_knows: false,
             turns: Turns::new(),
-            credit: Credit::new(INITIAL_BYTES, INITIAL_BYTES),
+            credit: Credit::new(INITIAL_BYTES),
+            window_bytes: INITIAL_BYTES,
             pieces: 0,
             events: VecDeque::new(),
             finishing: false,
@@ -136,7 +138,7 @@ impl Streams {
     /// The flow begins: which end this is, what all streams together may hold to be read, and to be sent.
     pub fn begin(&mut self, opened_here: bool, window_bytes: u64, send_buffer_bytes: usize) {
         self.opened_here = opened_here;
-        self.credit = Credit::new(window_bytes.max(INITIAL_BYTES), INITIAL_BYTES);
+        self.window_bytes = window_bytes.max(INITIAL_BYTES);
         self.send_buffer_bytes = send_buffer_bytes;
     }
 
@@ -154,8 +156,17 @@ impl Streams {
     fn share(&self) -> usize {
         (self.send_buffer_bytes / self.streams.len().max(1)).max(LEAST_SHARE_BYTES)
     }
+    /// Bytes of a stream that may wait to be read: what is free of the buffer is shared by the streams that are open, so that
+    /// readers that stall leave room for those that do not, however many stall and in whatever order. A part of the buffer is
+    /// never shared out: it is for what streams may send without being told.
+    fn room_of_one(&self) -> u64 {
+        let kept = (INITIAL_STREAM_BYTES * u64::from(self.limits.most)).min(self.window_bytes / 4);
+        let free = (self.window_bytes - kept).saturating_sub(self.credit.held());
+        let one = free / (self.streams.len() as u64).max(1);
+        one.max(INITIAL_STREAM_BYTES).min(self.limits.window_bytes.into())
+    }
     fn insert(&mut self, id: StreamId) {
-        let (mut tx, rx) = (Sending::new(), Receiving::new(self.limits.window_bytes.into()));
+        let (mut tx, rx) = (Sending::new(), Receiving::new());
         if self.turns.is_closed() {
             tx.abandon();
         }
@@ -243,12 +254,13 @@ impl Streams {
     /// The peer may send more than it knows: of a stream, if it is open, and of all. How much is said, and granted, when the frame
     /// leaves: who takes nothing gets nothing.
     fn grant(&mut self, id: StreamId) {
+        let room = self.room_of_one();
         if let Some(stream) = self.streams.get_mut(&id)
-            && stream.rx.credit_falls_due()
+            && stream.rx.credit_falls_due(room)
         {
             self.turns.announce(Frame::StreamCredit { id, most: 0 });
         }
-        if self.credit.falls_due() {
+        if self.credit.falls_due(self.window_bytes) {
             self.turns.announce(Frame::Credit { most: 0 });
         }
     }
@@ -267,7 +279,7 @@ impl Streams {
     }
 
     fn grant_streams(&mut self) {
-        if self.peer_streams.falls_due() {
+        if self.peer_streams.falls_due(self.limits.most.into()) {
             self.turns.announce(Frame::Streams { most: 0 });
         }
     }
@@ -338,11 +350,11 @@ impl restp_base::streams::Streams for Streams {
     }
 
     fn write(&mut self, id: StreamId, data: Bytes) -> Result<(), StreamWriteError> {
-        let share = self.share();
+        let (share, room) = (self.share(), self.room_of_one());
         let stream = self.streams.get_mut(&id).ok_or(StreamWriteError::Closed)?;
         let written = stream.tx.write(data, share);
         // It leaves with what was written, so that an answer need not wait for a round trip.
-        if written.is_ok() && stream.rx.first_credit_falls_due() {
+        if written.is_ok() && stream.rx.first_credit_falls_due(room) {
             self.turns.announce(Frame::StreamCredit { id, most: 0 });
         }
         self.refresh(id);

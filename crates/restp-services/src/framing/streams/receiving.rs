@@ -36,11 +36,11 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new(window_bytes: u64) -> Self {
+    pub(super) fn new() -> Self {
         Receiving {
             stream: nothing_held(),
             ready: Chunks::default(),
-            credit: Credit::new(window_bytes, INITIAL_STREAM_BYTES),
+            credit: Credit::new(INITIAL_STREAM_BYTES),
             size: None,
             state: State::Open,
             reader_knows: false,
@@ -180,19 +180,20 @@ impl Receiving {
         }
     }
 
-    /// True once, until it is granted, when the peer should know that more may come. Never once the end is known.
-    pub(super) fn credit_falls_due(&mut self) -> bool {
-        self.size.is_none() && self.credit.falls_due()
+    /// True once, until it is granted, when the peer should know that more may come, `window` bytes of it unread at most. Never
+    /// once the end is known.
+    pub(super) fn credit_falls_due(&mut self, window: u64) -> bool {
+        self.size.is_none() && self.credit.falls_due(window)
     }
 
     /// The same for the first word about it.
-    pub(super) fn first_credit_falls_due(&mut self) -> bool {
-        self.size.is_none() && self.state == State::Open && self.credit.first_falls_due()
+    pub(super) fn first_credit_falls_due(&mut self, window: u64) -> bool {
+        self.size.is_none() && self.state == State::Open && self.credit.first_falls_due(window)
     }
 
     /// What it is told.
-    pub(super) fn grant(&mut self) -> u64 {
-        self.credit.grant()
+    pub(super) fn grant(&mut self, window: u64) -> u64 {
+        self.credit.grant(window)
     }
 }
 
@@ -208,7 +209,7 @@ mod tests {
     /// Ranges of what had arrived lay in a row: with a byte between a hundred thousand others a megabyte was moved.
     #[test]
     fn no_report_is_kept_of_bytes_out_of_order() {
-        let mut rx = Receiving::new(INITIAL_STREAM_BYTES);
+        let mut rx = Receiving::new();
         for at in [40, 20, 30, 10] {
             rx.on_data(at, Bytes::from_static(b"x"), false).unwrap();
         }

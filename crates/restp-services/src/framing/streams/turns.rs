@@ -147,13 +147,14 @@ impl Streams {
         let Some(mut frame) = self.turns.control.pop_front() else {
             return;
         };
+        let room = self.room_of_one();
         match &mut frame {
             // One that is over needs none, and says so.
             Frame::StreamCredit { id, most } => {
-                *most = self.streams.get_mut(id).map_or(0, |stream| stream.rx.grant());
+                *most = self.streams.get_mut(id).map_or(0, |stream| stream.rx.grant(room));
             }
-            Frame::Credit { most } => *most = self.credit.grant(),
-            Frame::Streams { most } => *most = self.peer_streams.grant(),
+            Frame::Credit { most } => *most = self.credit.grant(self.window_bytes),
+            Frame::Streams { most } => *most = self.peer_streams.grant(self.limits.most.into()),
             Frame::Data { .. } | Frame::Reset { .. } | Frame::Stop { .. } => {}
         }
         frame.emit(out);

@@ -45,6 +45,41 @@ fn a_reader_that_stalls_holds_its_window_and_stalls_no_other() {
     );
 }
 
+/// Eight of them held all that there is, and no other stream went on, for good.
+#[test]
+fn readers_that_stall_leave_room_however_many_they_are_and_in_whatever_order() {
+    let limits = StreamLimits {
+        window_bytes: 4 << 20, // half of what there is for all
+        ..StreamLimits::DEFAULT
+    };
+    for at_once in [false, true] {
+        let mut pair = Pair::new(limits);
+        let ids: Vec<_> = (0..40).map(|_| pair.a.open().unwrap()).collect();
+        let read = ids[0];
+        if at_once {
+            for _ in 0..200 {
+                for id in &ids[1..] {
+                    _ = pair.a.write(*id, text(id.0, 10_000));
+                }
+                pair.settle();
+            }
+        }
+        for id in &ids[1..] {
+            fill(&mut pair, *id);
+        }
+        let mut arrived = 0;
+        while arrived < 10 * MIB {
+            _ = pair.a.write(read, text(1, 16_000));
+            pair.settle();
+            let came = read_all(&mut pair.b, read).0.len();
+            assert!(came > 0, "held up after {arrived} bytes");
+            arrived += came;
+        }
+        let held = ids[1..].iter().map(|id| pair.b.streams[id].rx.memory()).max();
+        assert!(held >= Some(INITIAL_STREAM_BYTES as usize) && held <= Some(4 * MIB));
+    }
+}
+
 #[test]
 fn before_the_peer_has_spoken_the_first_bounds_hold() {
     let mut a = end(true, StreamLimits::DEFAULT);
@@ -81,7 +116,7 @@ fn a_long_answer_waits_for_no_word_about_credit() {
 #[test]
 fn all_streams_together_hold_what_is_granted_in_all() {
     let mut pair = Pair::new(StreamLimits::DEFAULT);
-    let ids: Vec<_> = (0..20).map(|_| pair.a.open().unwrap()).collect();
+    let ids: Vec<_> = (0..128).map(|_| pair.a.open().unwrap()).collect();
     for id in &ids {
         fill(&mut pair, *id);
     }
