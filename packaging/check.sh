@@ -28,7 +28,7 @@ inside "dpkg --install /root/$(basename "$deb") >/dev/null; restp --version"
 inside 'man restp-send | grep "Send files and folders"'
 inside 'bash -c ". /usr/share/bash-completion/bash_completion; . /usr/share/bash-completion/completions/restp
   COMP_WORDS=(restp se) COMP_CWORD=1 COMP_LINE=\"restp se\"; _restp restp se restp; echo completes se: \${COMPREPLY[*]}" | grep -w send'
-inside 'systemd-analyze verify /usr/lib/systemd/system/restp-recv.service /usr/lib/systemd/system/restp-serve.service /usr/lib/systemd/system/restp-serve.socket'
+inside 'systemd-analyze verify /usr/lib/systemd/system/restp-recv.service /usr/lib/systemd/system/restp-serve.service /usr/lib/systemd/system/restp-serve.socket /usr/lib/systemd/system/restp-relay.service'
 inside 'cd /root; restp reproduce e8 --runs 1 --output /tmp/results | tail -1'
 inside 'size=$(stat -c %s /usr/bin/restp); echo "command: $size bytes"; test "$size" -le 15000000'
 inside 'cd /tmp; mkdir box; head -c 3000000 /dev/urandom >file

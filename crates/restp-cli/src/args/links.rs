@@ -7,7 +7,9 @@ use crate::tunnel::{Subnet, device_name};
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// How this host is reached, and by whom.
 #[derive(Debug, Default, Args)]
@@ -181,8 +183,8 @@ Examples:
 A relay sees who sends to whom, and how much; what it forwards is sealed from end to end. It tells both ends \
 where the other one is: they go on without it as soon as a direct path works.
 
-Each host, and each of its peers, is given a UDP port of the relay that the system chooses, beside the one that it \
-listens at: let UDP through its firewall.";
+Each host, and each of its peers, is given a UDP port of the relay (--ports), beside the one that it listens at: let \
+these through its firewall. A host gets the same port again from a relay that has started again.";
 
 #[derive(Debug, Args)]
 pub struct Relay {
@@ -195,6 +197,25 @@ pub struct Relay {
     /// Hosts at once; a source has 16 of these places at most
     #[arg(long, value_name = "N", default_value = "1000")]
     pub max_hosts: NonZeroUsize,
+    /// Ports for hosts and their peers, which a firewall has to let through [default: 49152-65535]
+    #[arg(long, value_name = "FIRST-LAST")]
+    pub ports: Option<PortRange>,
+}
+
+/// Ports that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortRange(pub RangeInclusive<u16>);
+
+impl FromStr for PortRange {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ports = text.split_once('-');
+        let ports = ports.and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
+        ports
+            .filter(|ports: &RangeInclusive<u16>| *ports.start() > 0 && !ports.is_empty())
+            .map(PortRange)
+            .ok_or("write the first and the last port, such as 50000-50999")
+    }
 }
 
 pub const PATHS: &str = "\

@@ -22,6 +22,10 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
         listen,
         limit: plan::limit(&arguments.limit)?,
         most_users: arguments.max_hosts.get(),
+        ports: arguments
+            .ports
+            .clone()
+            .map_or(RelayConfig::PORTS, |ports| ports.0),
     };
     most_open_files();
     run(async {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{FOR_EVER, Running, content, restp, says};
+use crate::common::{self, FOR_EVER, Running, content, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -139,6 +139,34 @@ fn a_host_registers_by_both_families_with_a_relay_that_has_both() {
     for family in ["127.0.0.1:", "[::1]:"] {
         let relayed = addresses.iter().filter(|address| address.starts_with(family));
         assert!(relayed.count() >= 1, "{family} is missing in {addresses:?}");
+    }
+}
+
+/// Tickets of before led nowhere.
+#[test]
+fn a_relay_that_starts_again_gives_hosts_the_ports_that_they_had() {
+    let (before, address) = relay(At(None), "127.0.0.1:0", &["--ports", "18000-18999"]);
+    let inbox = tempfile::tempdir().unwrap();
+    let (receiver, ticket, addresses) = recv(At(None), "127.0.0.1:0", &address, inbox.path());
+    let relayed = addresses.last().unwrap();
+    let port: u16 = relayed.rsplit_once(':').unwrap().1.parse().unwrap();
+    assert!((18_000..19_000).contains(&port), "{relayed}");
+    before.signal(Signal::SIGKILL);
+    before.end();
+    let _again = relay(At(None), &address, &["--ports", "18000-18999"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = common::write(folder.path(), "a", b"a");
+    let words = ["send", file.to_str().unwrap(), &ticket, "--address", relayed];
+    let sent = restp(&[&words[..], &FOR_EVER].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    assert_eq!(receiver.end().code, Some(0));
+}
+
+#[test]
+fn ports_of_a_relay_are_a_range() {
+    for wrong in ["7", "0-9", "9-8", "1-70000", "a-b"] {
+        let refused = restp(&["relay", "--listen", "127.0.0.1:0", "--ports", wrong]);
+        says(&refused, 2, &[wrong, "50000-50999"]);
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod guests;
 mod peers;
+mod ports;
 pub(crate) mod rendezvous;
 pub mod server;
 pub(crate) mod upgrade;

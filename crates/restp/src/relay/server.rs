@@ -4,6 +4,7 @@
 //! host, so that the host sees as many addresses as it has peers. Ports are tasks; what they share is the table of users.
 
 use super::peers::{Link, Peer, Peers};
+use super::ports::Ports;
 use super::users::{Share, Tokens, Users};
 use super::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::clock::Clock;
@@ -15,6 +16,7 @@ use restp_base::units::Rate;
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
@@ -43,6 +45,13 @@ pub struct RelayConfig {
     pub limit: Rate,
     /// Hosts at once.
     pub most_users: usize,
+    /// Ports for hosts and their peers.
+    pub ports: RangeInclusive<u16>,
+}
+
+impl RelayConfig {
+    /// Those that nobody else is promised (RFC 6335 §6).
+    pub const PORTS: RangeInclusive<u16> = 49_152..=65_535;
 }
 
 /// What a relay has done. Counters only grow.
@@ -68,6 +77,7 @@ pub struct Relay {
 /// What its tasks share.
 struct Shared {
     clock: Clock,
+    ports: Ports,
     config: RelayConfig,
     users: Mutex<Users<Registered>>,
     forwarded_bytes: AtomicU64,
@@ -106,6 +116,7 @@ impl Relay {
             shared: Arc::new(Shared {
                 clock: Clock::start(),
                 users: Mutex::new(Users::new(config.most_users)),
+                ports: Ports::new(config.listen.ip(), &config.ports),
                 config,
                 forwarded_bytes: AtomicU64::new(0),
                 over_limit: AtomicU64::new(0),
@@ -191,7 +202,7 @@ impl Relay {
                 return Message::Full { id };
             }
         }
-        let Ok(socket) = open(self.shared.config.listen) else {
+        let Ok(socket) = self.shared.ports.for_host(&id) else {
             self.shared.refused.fetch_add(1, Ordering::Relaxed);
             return Message::Full { id };
         };
@@ -218,11 +229,6 @@ impl Relay {
         lock(&self.shared.users).enter(now, id, from, place);
         registered(port)
     }
-}
-
-/// A free port of the address of `listen`.
-fn open(listen: SocketAddr) -> io::Result<ReplySocket> {
-    ReplySocket::bind(SocketAddr::new(listen.ip(), 0))
 }
 
 /// The port of one host, and those who send there.
@@ -303,7 +309,7 @@ impl Serving {
         if self.peers.is_full(now) {
             return;
         }
-        let Ok(socket) = open(self.shared.config.listen) else {
+        let Ok(socket) = self.shared.ports.for_peer() else {
             return;
         };
         let link = Arc::new(Link::new(socket));

@@ -65,6 +65,7 @@ impl Scene {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             limit,
             most_users: 4,
+            ports: RelayConfig::PORTS,
         };
         let relay = Arc::new(Relay::bind(config).unwrap());
         let front = relay.local_addr();
@@ -229,6 +230,7 @@ async fn a_connection_through_a_relay_outlives_a_flood_of_first_words() {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         limit: Rate::from_bps(80_000_000),
         most_users: 4,
+        ports: RelayConfig::PORTS,
     });
     let relay = Arc::new(relay.unwrap());
     let front = relay.local_addr();
@@ -280,6 +282,7 @@ async fn a_relay_answers_from_the_address_that_was_asked() {
             listen: listen.parse().unwrap(),
             limit: Rate::from_bps(80_000_000),
             most_users: 4,
+            ports: RelayConfig::PORTS,
         };
         let Ok(relay) = Relay::bind(config).map(Arc::new) else {
             println!("SKIPPED: no IPv6 here");

@@ -1,0 +1,106 @@
+//! Which ports a relay gives. A host that asks again gets the port that it had, also from a relay that has started again: what leads to
+//! it stays true.
+
+use super::wire::RegistrationId;
+use crate::socket::ReplySocket;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// So many ports are tried before there is none.
+const TRIES: u16 = 512;
+
+/// The ports of one address, within bounds that a firewall may know.
+#[derive(Debug)]
+pub(super) struct Ports {
+    ip: IpAddr,
+    first: u16,
+    count: u32,
+    /// The next one that a peer may get.
+    next: AtomicU16,
+}
+
+impl Ports {
+    pub(super) fn new(ip: IpAddr, range: &RangeInclusive<u16>) -> Self {
+        let (first, last) = (*range.start(), *range.end());
+        Ports {
+            ip,
+            first,
+            count: u32::from(last.saturating_sub(first)) + 1,
+            next: AtomicU16::new(0),
+        }
+    }
+
+    /// For the host `id`: always the same one, or the next that is free. They begin in the lower half, where peers do not.
+    pub(super) fn for_host(&self, id: &RegistrationId) -> io::Result<ReplySocket> {
+        let [a, b, c, d, ..] = *id;
+        self.open(u32::from_be_bytes([a, b, c, d]) % self.count.div_ceil(2))
+    }
+
+    /// For the next peer of any host.
+    pub(super) fn for_peer(&self) -> io::Result<ReplySocket> {
+        let upper = self.count - self.count.div_ceil(2);
+        let next = u32::from(self.next.fetch_add(1, Ordering::Relaxed));
+        self.open(self.count.div_ceil(2) + next % upper.max(1))
+    }
+
+    /// The first free port at or behind so many others, round the end.
+    fn open(&self, begin: u32) -> io::Result<ReplySocket> {
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        for more in 0..self.count.min(TRIES.into()) {
+            let port = self.first + ((begin + more) % self.count) as u16;
+            match ReplySocket::bind(SocketAddr::new(self.ip, port)) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+                other => return other,
+            }
+        }
+        Err(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const AT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 23));
+
+    fn port(opened: &io::Result<ReplySocket>) -> u16 {
+        opened.as_ref().expect("free").local_addr().port()
+    }
+
+    #[tokio::test]
+    async fn a_host_has_the_same_port_again_unless_somebody_has_it() {
+        let (before, after) = (
+            Ports::new(AT, &(20_000..=20_999)),
+            Ports::new(AT, &(20_000..=20_999)),
+        );
+        let first = before.for_host(&[9; 16]);
+        let given = port(&first);
+        assert!((20_000..20_500).contains(&given));
+        assert_eq!(port(&after.for_host(&[9; 16])), given + 1, "it is taken");
+        drop(first);
+        assert_eq!(port(&after.for_host(&[9; 16])), given);
+        assert_ne!(port(&after.for_host(&[8; 16])), given);
+    }
+
+    #[tokio::test]
+    async fn ports_are_within_their_bounds_and_come_to_an_end() {
+        let ports = Ports::new(AT, &(21_000..=21_004));
+        let hosts: Vec<_> = (0..2).map(|n| ports.for_host(&[n; 16])).collect();
+        let peers: Vec<_> = (0..3).map(|_| ports.for_peer()).collect();
+        let mut all: Vec<_> = hosts.iter().chain(&peers).map(port).collect();
+        all.sort_unstable();
+        assert_eq!(all, [21_000, 21_001, 21_002, 21_003, 21_004]);
+        assert!(ports.for_peer().is_err() && ports.for_host(&[7; 16]).is_err());
+    }
+
+    #[tokio::test]
+    async fn one_port_is_enough_for_one_host_at_the_end_of_all_ports() {
+        let ports = Ports::new(AT, &(u16::MAX..=u16::MAX));
+        let host = ports.for_host(&[7; 16]);
+        assert_eq!(port(&host), u16::MAX);
+        assert!(ports.for_peer().is_err());
+    }
+}
