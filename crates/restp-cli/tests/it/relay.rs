@@ -374,3 +374,34 @@ fn where_no_direct_path_can_be_the_relay_carries_everything() {
         "{sent:?}"
     );
 }
+
+/// Nothing but the relay carries, and it starts again in the middle.
+#[test]
+fn what_a_relay_carried_goes_on_when_it_has_started_again() {
+    let Some(internet) = internet(["fully-random", "fully-random"]) else {
+        return;
+    };
+    let [wan, left, _, right, _] = &internet.0[..] else {
+        return;
+    };
+    let (relayed, address) = relay(At(Some(wan)), "10.9.0.1:7071", &[]);
+    let inbox = tempfile::tempdir().unwrap();
+    let (receiver, ticket, _) = recv(At(Some(right)), "10.2.0.2:0", &address, inbox.path());
+    let send = ["send", "-", "--json", &ticket];
+    let (sender, mut input) = At(Some(left)).start_listening(&[&send[..], &FOR_EVER].concat());
+    let file = content(600_000);
+    input.write_all(&file[..300_000]).unwrap();
+    common::wait_until("it has begun", || !common::names(inbox.path()).is_empty());
+    relayed.signal(Signal::SIGKILL);
+    relayed.end();
+    input.write_all(&file[300_000..]).unwrap();
+    drop(input);
+    let _again = relay(At(Some(wan)), &address, &[]);
+    let (sent, received) = (sender.end(), receiver.end());
+    assert_eq!(
+        (sent.code, received.code),
+        (Some(0), Some(0)),
+        "{sent:?} {received:?}"
+    );
+    assert!(std::fs::read(inbox.path().join("stdin")).unwrap() == file);
+}
