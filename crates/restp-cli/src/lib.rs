@@ -19,7 +19,6 @@ mod links;
 mod log;
 mod monitor;
 mod output;
-mod patience;
 mod pcapng;
 mod pipe;
 mod plan;
@@ -29,6 +28,7 @@ mod socks;
 mod toml_file;
 pub mod transfer;
 mod tunnel;
+mod user_timeout;
 
 use args::{Arguments, Command};
 use clap::Parser;

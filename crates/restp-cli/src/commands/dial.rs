@@ -8,9 +8,9 @@ use crate::args::{CompositionArgs, LinkArgs};
 use crate::failure::Failure;
 use crate::keys;
 use crate::output::span;
-use crate::patience::bear;
 use crate::plan;
 use crate::progress::Progress;
+use crate::user_timeout::bear;
 use restp::{
     CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
 };

@@ -37,7 +37,7 @@ mod visits;
 mod words;
 
 use crate::failure::Failure;
-use crate::patience::bear;
+use crate::user_timeout::bear;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use restp_base::time::Duration;

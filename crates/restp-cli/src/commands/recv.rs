@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::monitor::Monitor;
 use crate::output::Output;
-use crate::patience::bear;
 use crate::plan;
 use crate::progress::Progress;
 use crate::transfer::{
-    self, Arrival, Capability, Folder, Outcome, Patience, ReceiveError, Rejection, SERVICE_PORT, Ticket,
+    self, Arrival, Capability, Folder, Outcome, ReceiveError, Rejection, SERVICE_PORT, Ticket, UserTimeout,
     Watch,
 };
+use crate::user_timeout::bear;
 use restp::clock::{Clock, unix_seconds};
 use restp::{Acceptance, Composition, Connection, Endpoint, EndpointConfig};
 use restp_base::time::Time;
@@ -40,7 +40,7 @@ const MAX_REFUSALS: usize = 64;
 /// `--once` did not arrive.
 pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     most_open_files();
-    let user_timeout = plan::timeout(arguments.timeout.as_deref().unwrap_or(TIMEOUT))?;
+    let own = plan::timeout(arguments.timeout.as_deref().unwrap_or(TIMEOUT))?;
     let mut folder = Folder::open(&arguments.dir, arguments.overwrite, arguments.fsync).map_err(|error| {
         let dir = arguments.dir.display();
         Failure::input(format!(
@@ -51,8 +51,8 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
     folder.dotfiles = arguments.dotfiles;
     folder.open_to_all = arguments.host.open || arguments.host.seal.plain;
     folder.takes_one = arguments.once;
-    let patience = Patience {
-        own: user_timeout,
+    let user_timeout = UserTimeout {
+        own,
         // Somebody unknown would keep others out.
         follows: arguments.timeout.is_none() && !folder.open_to_all,
     };
@@ -60,7 +60,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         Composition::default(),
         &arguments.host.composition,
         |composition| {
-            bear(composition, user_timeout);
+            bear(composition, own);
         },
     )?;
     let composition = plan::checked(composition)?;
@@ -83,7 +83,7 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
             service: Arc::new(Service {
                 folder,
                 capability,
-                patience,
+                user_timeout,
                 progress: Progress::new(),
                 output,
             }),
@@ -139,7 +139,7 @@ struct Service {
     folder: Folder,
     /// What a sender must show.
     capability: Option<Capability>,
-    patience: Patience,
+    user_timeout: UserTimeout,
     progress: Progress,
     output: Output,
 }
@@ -323,7 +323,7 @@ impl Service {
         };
         let wanted = (&self.folder, self.capability.as_ref());
         let received = tokio::select! {
-            received = transfer::receive(connection, wanted, self.patience, &watch, begun) => received,
+            received = transfer::receive(connection, wanted, self.user_timeout, &watch, begun) => received,
             never = watch.run(connection, |look| {
                 if let Some(line) = line.get() {
                     line.show(look);
@@ -335,7 +335,7 @@ impl Service {
             Ok(arrival) => {
                 let outcome = Outcome::new(connection, &watch, seconds, arrival.tally.clone());
                 // The verdict is on its way; the sender's end of the connection says that it got there.
-                let _ = timeout(std_duration(self.patience.own), connection.closed()).await;
+                let _ = timeout(std_duration(self.user_timeout.own), connection.closed()).await;
                 Ok((arrival, outcome))
             }
             Err(error) => Err(error),

@@ -14,8 +14,8 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
 use crate::transfer::{
-    self, Capability, Introduction, Outcome, SERVICE_PORT, STDIN, SendError, Source, SourceError, Ticket,
-    Unsendable, Watch,
+    self, Capability, Introduction, Outcome, SERVICE_PORT, STDIN, Selection, SendError, Source, SourceError,
+    Ticket, Unsendable, Watch,
 };
 use restp::clock::Clock;
 use restp::{CloseReason, ConnectError, Connection, Endpoint, EndpointConfig, PathMode};
@@ -52,12 +52,15 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let traces = qlog::Folder::of(&arguments.qlog)?;
     let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
     let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
-    let unsendable = if arguments.skip {
-        Unsendable::LeftOut
-    } else {
-        Unsendable::Refused
+    let selection = Selection {
+        unsendable: if arguments.skip {
+            Unsendable::LeftOut
+        } else {
+            Unsendable::Refused
+        },
+        excluded: arguments.exclude.clone(),
     };
-    let source = Source::open(&paths, &arguments.name, unsendable).map_err(unsent)?;
+    let source = Source::open(&paths, &arguments.name, &selection).map_err(unsent)?;
     let mut left_out: Vec<String> = source.left_out().iter().map(ToString::to_string).collect();
     for one in &left_out {
         crate::output::note(format!("left out: {one}"));
@@ -83,7 +86,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
             tickets: to.into_iter().map(|receiver| receiver.ticket).collect(),
             paths: &paths,
             name_of_stdin: &arguments.name,
-            unsendable,
+            selection: &selection,
             reads_stdin,
             limit,
             all_paths,
@@ -131,7 +134,7 @@ struct Plan<'a> {
     tickets: Vec<Ticket>,
     paths: &'a [PathBuf],
     name_of_stdin: &'a str,
-    unsendable: Unsendable,
+    selection: &'a Selection,
     /// What is read there is gone: nothing begins again.
     reads_stdin: bool,
     limit: Option<Rate>,
@@ -179,7 +182,7 @@ impl Plan<'_> {
     }
 
     fn open(&self) -> Result<Source, SourceError> {
-        Source::open(self.paths, self.name_of_stdin, self.unsendable)
+        Source::open(self.paths, self.name_of_stdin, self.selection)
     }
 
     /// To the address whose cookie is known the file leaves beside the SYN. While nobody answers there the other
@@ -254,7 +257,7 @@ impl Plan<'_> {
         let peer = remote.map_or_else(String::new, |remote| remote.to_string());
         let introduction = Introduction {
             capability: self.capability(remote),
-            patience: self.user_timeout,
+            user_timeout: self.user_timeout,
         };
         let (watch, progress) = (Watch::default(), Progress::new());
         let manifest = source.manifest();

@@ -99,7 +99,7 @@ pub fn publish(
     publisher: &Publisher,
     mut progress: impl FnMut(u64),
 ) -> Result<Readable, PublishError> {
-    let found = walk::walk(paths, "", Unsendable::Refused)?;
+    let found = walk::walk(paths, "", &Unsendable::Refused.into())?;
     if let Some(path) = found.untold {
         return Err(SourceError::Special(path).into());
     }
@@ -326,7 +326,7 @@ mod tests {
         );
         assert!(read > 200_000 && read < 200_200);
 
-        let found = walk::walk(&paths, "", Unsendable::Refused).unwrap();
+        let found = walk::walk(&paths, "", &Unsendable::Refused.into()).unwrap();
         let tail = layout::tail(&found.manifest).unwrap();
         let extents = found
             .places

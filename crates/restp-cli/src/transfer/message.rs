@@ -18,7 +18,7 @@ pub struct Offer {
     /// What the sender's ticket gives.
     pub capability: Capability,
     /// Its user timeout, in seconds: an outage that one end bears is of no use unless the other does (RFC 5482).
-    pub patience_seconds: u32,
+    pub user_timeout_seconds: u32,
     /// Bytes of the manifest.
     pub manifest_bytes: u32,
 }
@@ -51,7 +51,7 @@ impl Offer {
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
         out.extend_from_slice(self.capability.bytes());
-        out.extend_from_slice(&self.patience_seconds.to_be_bytes());
+        out.extend_from_slice(&self.user_timeout_seconds.to_be_bytes());
         out.extend_from_slice(&self.manifest_bytes.to_be_bytes());
         out
     }
@@ -84,7 +84,7 @@ impl Offer {
         }
         Ok(Offer {
             capability: Capability::from(capability),
-            patience_seconds: u32::from_be_bytes([p3, p2, p1, p0]),
+            user_timeout_seconds: u32::from_be_bytes([p3, p2, p1, p0]),
             manifest_bytes,
         })
     }
@@ -291,13 +291,13 @@ mod tests {
     fn an_offer_as_written_in_the_protocol() {
         let offer = Offer {
             capability: Capability::from(*b"0123456789abcdef"),
-            patience_seconds: 3600,
+            user_timeout_seconds: 3600,
             manifest_bytes: 258,
         };
         let bytes = offer.encode();
         assert_eq!(
             bytes, *b"RFT\0\x040123456789abcdef\0\0\x0e\x10\0\0\x01\x02",
-            "magic, version, capability, patience, length of the manifest"
+            "magic, version, capability, user timeout, length of the manifest"
         );
         assert_eq!(read(&bytes), Ok(offer));
     }
@@ -306,7 +306,7 @@ mod tests {
     fn other_protocols_versions_and_lengths_are_refused_with_a_sentence() {
         let good = Offer {
             capability: Capability::none(),
-            patience_seconds: 30,
+            user_timeout_seconds: 30,
             manifest_bytes: 1,
         }
         .encode();

@@ -71,11 +71,11 @@ pub(crate) use message::printable;
 pub use message::{Answer, Offer, Record};
 pub(crate) use name::check as check_name;
 pub use outcome::{Outcome, Tally};
-pub use receiver::{Arrival, Patience, ReceiveError, Rejection, receive, refuse};
+pub use receiver::{Arrival, ReceiveError, Rejection, UserTimeout, receive, refuse};
 pub use sender::{Introduction, SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
-pub use walk::{STDIN, Unsendable};
+pub use walk::{STDIN, Selection, Unsendable};
 pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.

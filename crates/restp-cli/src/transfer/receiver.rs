@@ -6,7 +6,7 @@ use super::message::{Answer, Offer, OfferError, Record, RecordError};
 use super::pace::Pace;
 use super::target::{Delivery, Piece, Target, TargetError};
 use super::{CHUNK_BYTES, Capability, Folder, Manifest, Tally, Watch};
-use crate::patience::bear_from_now;
+use crate::user_timeout::bear_from_now;
 use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
@@ -93,14 +93,14 @@ pub enum ReceiveError {
 
 /// How long a receiver bears a sender that is silent.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct UserTimeout {
     /// So long at least.
     pub own: Duration,
     /// As long as the sender says that it bears the receiver's silence, where that is longer.
     pub follows: bool,
 }
 
-impl Patience {
+impl UserTimeout {
     /// The longest that a sender is followed: it costs a place.
     const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -115,7 +115,7 @@ impl Patience {
 }
 
 /// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
-/// title and size once it is accepted. A peer that is there and sends nothing for twice the `patience` is given up; one that is gone
+/// title and size once it is accepted. A peer that is there and sends nothing for twice the user timeout is given up; one that is gone
 /// is noticed by the engine before.
 ///
 /// # Errors
@@ -123,7 +123,7 @@ impl Patience {
 pub async fn receive(
     connection: &Connection,
     (folder, capability): (&Folder, Option<&Capability>),
-    patience: Patience,
+    user_timeout: UserTimeout,
     watch: &Watch,
     begun: impl FnOnce(&str, Option<u64>),
 ) -> Result<Arrival, ReceiveError> {
@@ -133,7 +133,7 @@ pub async fn receive(
     }
     let mut inlet = Inlet::new(connection);
     let peer = peer(connection);
-    let accepted = accept(&mut inlet, (folder, capability), peer, twice(patience.own)).await;
+    let accepted = accept(&mut inlet, (folder, capability), peer, twice(user_timeout.own)).await;
     let (target, answers, sender_seconds) = match accepted {
         Ok(accepted) => accepted,
         Err(rejection) => {
@@ -143,8 +143,8 @@ pub async fn receive(
     };
     let manifest = target.manifest();
     begun(&manifest.title(), manifest.bytes());
-    let borne = patience.with(sender_seconds);
-    if borne > patience.own {
+    let borne = user_timeout.with(sender_seconds);
+    if borne > user_timeout.own {
         bear_from_now(connection, borne);
     }
     let user_timeout = twice(borne);
@@ -273,12 +273,12 @@ async fn accept(
         manifest.extend_from_slice(&part);
     }
     let (target, answers) = Target::begin(folder, manifest, peer).await?;
-    Ok((target, answers, offer.patience_seconds))
+    Ok((target, answers, offer.user_timeout_seconds))
 }
 
 /// For who is there and sends nothing.
-fn twice(patience: Duration) -> std::time::Duration {
-    std::time::Duration::from_nanos((patience * 2).as_nanos())
+fn twice(user_timeout: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos((user_timeout * 2).as_nanos())
 }
 
 /// What follows the offer.

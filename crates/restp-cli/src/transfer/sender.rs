@@ -52,7 +52,7 @@ pub struct Introduction {
     /// What the receiver's ticket gives.
     pub capability: Option<Capability>,
     /// How long it bears a silent path.
-    pub patience: Duration,
+    pub user_timeout: Duration,
 }
 
 /// Sends `source` over a fresh connection, at most at the rate of `limit`, and waits for the verdict. Returns what both sides agree on.
@@ -73,7 +73,7 @@ pub async fn send(
     let manifest = source.manifest().encode()?;
     let mut offer = Offer {
         capability: introduction.capability.unwrap_or_else(Capability::none),
-        patience_seconds: u32::try_from(introduction.patience.as_nanos().div_ceil(1_000_000_000))
+        user_timeout_seconds: u32::try_from(introduction.user_timeout.as_nanos().div_ceil(1_000_000_000))
             .unwrap_or(u32::MAX),
         manifest_bytes: manifest.len() as u32,
     }

@@ -4,7 +4,7 @@ use super::agreement::Agreement;
 use super::manifest::{Manifest, ManifestError};
 use super::reading::Reading;
 use super::told::Told;
-use super::walk::{Found, Place, STDIN, Unsendable, walk};
+use super::walk::{Found, Place, STDIN, Selection, Unsendable, walk};
 use super::{CHUNKS_AHEAD, Digest, LEAD_BYTES};
 use bytes::Bytes;
 use std::io::{self, Read};
@@ -140,7 +140,7 @@ impl Source {
     ///
     /// # Errors
     /// When something cannot be read or is of no kind that can be sent.
-    pub fn open(paths: &[PathBuf], name_of_stdin: &str, unsendable: Unsendable) -> Result<Self, SourceError> {
+    pub fn open(paths: &[PathBuf], name_of_stdin: &str, selection: &Selection) -> Result<Self, SourceError> {
         if paths.iter().filter(|path| path.as_os_str() == STDIN).count() > 1 {
             return Err(SourceError::Again);
         }
@@ -149,12 +149,12 @@ impl Source {
             places,
             left_out,
             untold,
-        } = walk(paths, name_of_stdin, unsendable)?;
+        } = walk(paths, name_of_stdin, selection)?;
         let mut source = Source {
             manifest,
             places,
             left_out,
-            unsendable,
+            unsendable: selection.unsendable,
             content: None,
         };
         match untold {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<Source, SourceError> {
-        Source::open(&[path.to_owned()], "", Unsendable::Refused)
+        Source::open(&[path.to_owned()], "", &Unsendable::Refused.into())
     }
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
@@ -353,7 +353,7 @@ mod tests {
     fn a_file_whose_length_is_not_told_is_refused_beside_others() {
         let other = file(b"");
         let paths = [other.path().to_owned(), PathBuf::from("/proc/self/mountinfo")];
-        let refused = Source::open(&paths, "", Unsendable::Refused)
+        let refused = Source::open(&paths, "", &Unsendable::Refused.into())
             .expect_err("has content")
             .to_string();
         assert!(

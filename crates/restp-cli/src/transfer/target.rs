@@ -55,7 +55,7 @@ pub enum TargetError {
     NoFolder(String),
     /// A name hides from lists, and this receiver takes none such.
     #[error(
-        "the receiver takes no names that begin with '.', such as {0:?}; leave it out, or let the receiver run with --dotfiles"
+        "the receiver takes no names that begin with '.', such as {0:?}; leave them out (--exclude '.*'), or let the receiver run with --dotfiles"
     )]
     Hidden(String),
     /// There is another transfer, and no room for two.

@@ -2,6 +2,7 @@
 
 use super::manifest::{self, Entry, Kind, Manifest, ManifestError, Modified};
 use super::source::SourceError;
+use glob::{MatchOptions, Pattern};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -44,17 +45,55 @@ pub enum Unsendable {
     LeftOut,
 }
 
+/// What is taken of what lies below what the user named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// What becomes of what cannot be sent.
+    pub unsendable: Unsendable,
+    /// What is not wanted: by its name, or with `/` in it by its path below what was named. Nobody hears of it.
+    pub excluded: Vec<Pattern>,
+}
+
+impl From<Unsendable> for Selection {
+    /// Of everything.
+    fn from(unsendable: Unsendable) -> Self {
+        Selection {
+            unsendable,
+            excluded: Vec::new(),
+        }
+    }
+}
+
+impl Selection {
+    /// As in a shell, but that stars do not care whether a name begins with a dot.
+    fn excludes(&self, below: &Path) -> bool {
+        let rules = MatchOptions {
+            require_literal_separator: true,
+            ..MatchOptions::new()
+        };
+        let name = below.file_name().map(Path::new).unwrap_or(below);
+        self.excluded.iter().any(|pattern| {
+            let what = if pattern.as_str().contains('/') {
+                below
+            } else {
+                name
+            };
+            pattern.matches_path_with(what, rules)
+        })
+    }
+}
+
 /// Lists everything below `paths`; standard input has a name given.
 ///
 /// # Errors
 /// When something cannot be read, is neither file, folder nor link, or breaks a rule of manifests, and is not left out.
-pub fn walk(paths: &[PathBuf], name_of_stdin: &str, unsendable: Unsendable) -> Result<Found, SourceError> {
+pub fn walk(paths: &[PathBuf], name_of_stdin: &str, selection: &Selection) -> Result<Found, SourceError> {
     let mut list = List::default();
     for path in paths {
         if path.as_os_str() == STDIN {
             list.add_stdin(name_of_stdin);
         } else {
-            list.add(path.clone(), None)?;
+            list.add(path.clone(), None, (selection, path))?;
         }
     }
     let (entries, kept, broken) = Manifest::sift(list.entries);
@@ -69,7 +108,7 @@ pub fn walk(paths: &[PathBuf], name_of_stdin: &str, unsendable: Unsendable) -> R
             error => left_out.push(error.into()),
         }
     }
-    if unsendable == Unsendable::Refused && !left_out.is_empty() {
+    if selection.unsendable == Unsendable::Refused && !left_out.is_empty() {
         let more = left_out.len() - 1;
         let first = Box::new(left_out.swap_remove(0));
         return Err(SourceError::Unsendable { first, more });
@@ -121,7 +160,13 @@ impl List {
         });
     }
 
-    fn add(&mut self, path: PathBuf, parent: Option<usize>) -> Result<(), SourceError> {
+    /// `top` is what the user named, at or above `path`.
+    fn add(
+        &mut self,
+        path: PathBuf,
+        parent: Option<usize>,
+        (selection, top): (&Selection, &Path),
+    ) -> Result<(), SourceError> {
         if self.entries.len() == manifest::MAX_ENTRIES {
             return Err(ManifestError::TooMany.into());
         }
@@ -185,8 +230,13 @@ impl List {
                 }
                 children => children?,
             };
-            for child in children {
-                match self.add(child, Some(number)) {
+            let is_wanted = |child: &PathBuf| {
+                child
+                    .strip_prefix(top)
+                    .is_ok_and(|below| !selection.excludes(below))
+            };
+            for child in children.into_iter().filter(is_wanted) {
+                match self.add(child, Some(number), (selection, top)) {
                     Err(SourceError::Manifest(error)) => return Err(error.into()),
                     Err(error) => self.left_out.push(error),
                     Ok(()) => {}
@@ -317,11 +367,11 @@ mod tests {
         fs::write(top.join("b/x"), "123").expect("written");
         fs::write(top.join("a"), "").expect("written");
         symlink("../a", top.join("b/l")).expect("linked");
-        let found = walk(std::slice::from_ref(&top), "", Unsendable::Refused).expect("lists");
+        let found = walk(std::slice::from_ref(&top), "", &Unsendable::Refused.into()).expect("lists");
         let paths: Vec<_> = (0..5).map(|place| found.manifest.path(place)).collect();
         assert_eq!(paths, ["top", "top/a", "top/b", "top/b/l", "top/b/x"]);
         assert_eq!(found.manifest.bytes(), Some(3));
-        let dot = walk(&[top.join("b/..")], "", Unsendable::Refused).expect("lists");
+        let dot = walk(&[top.join("b/..")], "", &Unsendable::Refused.into()).expect("lists");
         assert_eq!(dot.manifest.title(), "top");
     }
 
@@ -331,7 +381,7 @@ mod tests {
         let top = dir.path().join("top");
         fs::create_dir(&top).expect("made");
         let _socket = std::os::unix::net::UnixListener::bind(top.join("s")).expect("bound");
-        let sentence = walk(&[top], "", Unsendable::Refused)
+        let sentence = walk(&[top], "", &Unsendable::Refused.into())
             .expect_err("a socket")
             .to_string();
         assert!(
@@ -350,7 +400,7 @@ mod tests {
         fs::write(top.join("a"), "1").expect("written");
         fs::write(top.join("A"), "1").expect("written");
         symlink("/etc/passwd", top.join("inner/l")).expect("linked");
-        let of = |unsendable| walk(std::slice::from_ref(&top), "", unsendable);
+        let of = |unsendable: Unsendable| walk(std::slice::from_ref(&top), "", &unsendable.into());
         let sentence = of(Unsendable::Refused).expect_err("three").to_string();
         assert!(
             sentence.ends_with("(and 2 more that cannot be sent)"),
@@ -361,7 +411,7 @@ mod tests {
         assert_eq!(paths, ["top", "top/A", "top/inner", "top/inner/t"]);
         assert_eq!(found.places[3].path(), top.join("inner/t"));
         assert_eq!(found.left_out.len(), 3);
-        let named = walk(&[top.join("inner/s")], "", Unsendable::LeftOut);
+        let named = walk(&[top.join("inner/s")], "", &Unsendable::LeftOut.into());
         assert!(named.is_err(), "what is named is meant");
     }
 
@@ -372,7 +422,7 @@ mod tests {
         fs::create_dir(&top).expect("made");
         fs::write(top.join("a"), "1").expect("written");
         fs::write(dir.path().join("secret"), "2").expect("written");
-        let found = walk(std::slice::from_ref(&top), "", Unsendable::Refused).expect("lists");
+        let found = walk(std::slice::from_ref(&top), "", &Unsendable::Refused.into()).expect("lists");
         fs::rename(top.join("a"), dir.path().join("old")).expect("moved");
         symlink("../secret", top.join("a")).expect("linked");
         assert!(found.places[1].open().is_err(), "a link");

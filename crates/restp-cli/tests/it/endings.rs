@@ -5,7 +5,7 @@
 use crate::common::{self, FOR_EVER, Line, Receiver, Running, content, dies_after, emulate, restp, write};
 use nix::sys::signal::Signal;
 use restp::{Acceptance, Composition, Endpoint, EndpointConfig, Trust};
-use restp_cli::transfer::{Patience, Watch, receive};
+use restp_cli::transfer::{UserTimeout, Watch, receive};
 use std::time::Duration;
 
 /// Slow enough that a transfer of [`LONG`] bytes is in the middle for more than a minute.
@@ -246,8 +246,8 @@ async fn an_outage_that_the_sender_bears_is_borne_by_a_receiver_that_says_nothin
         path.heal();
         path
     });
-    let (patience, watch) = (Patience { own, follows: true }, Watch::default());
-    let received = receive(&connection, (&into, None), patience, &watch, |_, _| {}).await;
+    let (user_timeout, watch) = (UserTimeout { own, follows: true }, Watch::default());
+    let received = receive(&connection, (&into, None), user_timeout, &watch, |_, _| {}).await;
     assert_eq!(received.unwrap().tally.files, 1);
     let sent = tokio::task::spawn_blocking(|| sender.end()).await.unwrap();
     assert_eq!(sent.code, Some(0), "{sent:?}");

@@ -154,6 +154,28 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
     assert_eq!(arrived, ["A", "b"]);
 }
 
+#[test]
+fn what_is_excluded_stays_here_with_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().join("top");
+    for path in [".git/config", "a.tmp", "b", "in/c.tmp", "in/d", "in/deep/d"] {
+        fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+        write(&top, path, b"x");
+    }
+    nix::unistd::mkfifo(&top.join("p.tmp"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    let receiver = Receiver::start(&["--once"]);
+    let top = top.to_str().unwrap();
+    let excluded = ["--exclude", ".*", "--exclude", "*.tmp", "--exclude", "in/d"];
+    let sent = restp(&[&["send", top, &receiver.ticket], &excluded[..]].concat());
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let arrived = receiver.folder.path().join("top");
+    assert_eq!(crate::common::names(&arrived), ["b", "in"]);
+    assert_eq!(crate::common::names(&arrived.join("in")), ["deep"]);
+    assert_eq!(crate::common::names(&arrived.join("in/deep")), ["d"]);
+    let wrong = restp(&["send", top, "127.0.0.1:1", "--exclude", "a[", "--timeout", "1"]);
+    crate::common::says(&wrong, 2, &["--exclude", "a["]);
+}
+
 /// Any of them ended the transfer of the whole folder.
 #[test]
 fn files_that_vanish_or_change_on_the_way_are_left_out_where_that_is_asked() {

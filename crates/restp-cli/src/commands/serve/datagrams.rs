@@ -9,8 +9,8 @@ use crate::datagrams::{
 };
 use crate::failure::Failure;
 use crate::output::note;
-use crate::patience::bear;
 use crate::pipe::{Answer, Place, Refusal};
+use crate::user_timeout::bear;
 use restp::{Acceptance, Connection, ReplySocket};
 use restp_base::time::Duration;
 use restp_proto::Listener;
