@@ -4,16 +4,15 @@ mod machines;
 mod numbers;
 mod restp;
 mod seal;
+mod unknown;
 
 pub use machines::Ends;
 pub(crate) use numbers::Numbers;
 pub(crate) use restp::text_of;
 
-use crate::scenario::unknown;
 use restp_base::machine::{Datagram, PathAddress};
-use restp_proto::composition::{PRESETS, ValidComposition};
+use restp_proto::composition::ValidComposition;
 use restp_proto::wire;
-use restp_rivals::compositions::rivals;
 use restp_rivals::itp::ItpParameters;
 use restp_rivals::sctp::SctpParameters;
 use restp_rivals::tcp::wire as tcp_wire;
@@ -23,6 +22,7 @@ use restp_services::reliability::Reliability;
 use restp_witnesses::Witness;
 use std::path::Path;
 use thiserror::Error;
+use unknown::unknown_transport;
 
 /// A protocol with its parameters, for both ends of one flow.
 #[derive(Clone, Debug)]
@@ -339,16 +339,6 @@ fn blaming(set: &[(&str, &str)], key: &str, message: String) -> TransportError {
     }
 }
 
-fn unknown_transport(name: &str) -> String {
-    let rivals = rivals().into_iter().map(|rival| rival.name);
-    let names: Vec<String> = rivals
-        .chain(Witness::NAMES.map(str::to_owned))
-        .chain(PRESETS.iter().map(|preset| format!("restp:{}", preset.name)))
-        .chain(["restp:FILE.toml (a profile of your own)".to_owned()])
-        .collect();
-    unknown("transport", name, names.iter().map(String::as_str))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,7 +354,7 @@ mod tests {
     fn names_that_do_not_exist_are_answered_with_those_that_do() {
         let message = refused("rstp:unrel", &[]).message;
         assert!(
-            message.contains("udp, ") && message.ends_with("did you mean \"restp:unrel\"?"),
+            message.contains("tcp, udp; ") && message.ends_with("did you mean \"restp:unrel\"?"),
             "{message}"
         );
         let message = refused("restp:unrell", &[]).message;

@@ -1,7 +1,7 @@
 //! Summaries as a table for eyes, results as CSV for other tools.
 
 use crate::checker::Verdict;
-use crate::run::{RunResult, Summary};
+use crate::run::Summary;
 use crate::scenario::Coordinates;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -87,70 +87,6 @@ pub fn plain(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Results as CSV (RFC 4180), one row per run and flow: coordinates, seed, every field of the flow.
-pub fn csv(results: &[RunResult]) -> String {
-    let mut axes: Vec<&String> = Vec::new();
-    for key in results.iter().flat_map(|run| run.point.keys()) {
-        if !axes.contains(&key) {
-            axes.push(key);
-        }
-    }
-    let mut text = String::new();
-    for run in results {
-        for flow in &run.flows {
-            let Ok(Value::Object(fields)) = serde_json::to_value(flow) else {
-                continue;
-            };
-            let fields = fields.iter().filter(|(_, value)| !value.is_array());
-            if text.is_empty() {
-                let own = fields.clone().map(|(key, _)| key);
-                let names = axes.iter().copied().chain(own).map(|name| cell(name));
-                line(
-                    &mut text,
-                    ["scenario".to_owned()]
-                        .into_iter()
-                        .chain(names)
-                        .chain(["seed".to_owned()]),
-                );
-            }
-            let place = axes
-                .iter()
-                .map(|axis| run.point.get(*axis).map_or_else(String::new, value));
-            let own = fields.map(|(_, field)| value(field));
-            line(
-                &mut text,
-                [cell(&run.scenario)]
-                    .into_iter()
-                    .chain(place)
-                    .chain(own)
-                    .chain([run.seed.to_string()]),
-            );
-        }
-    }
-    text
-}
-
-fn line(text: &mut String, cells: impl Iterator<Item = String>) {
-    text.push_str(&cells.collect::<Vec<String>>().join(","));
-    text.push_str("\r\n");
-}
-
-fn value(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => cell(text),
-        other => cell(&other.to_string()),
-    }
-}
-
-fn cell(text: &str) -> String {
-    if text.contains(['"', ',', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
 /// `loss.rate=0.01 …`: axes that `shown` admits, each by the end of its key.
 fn coordinates(point: &Coordinates, shown: impl Fn(&str) -> bool) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -203,12 +139,6 @@ mod tests {
     fn columns_line_up() {
         let rows = [["a", "bb"], ["ccc", "d"]].map(|row| row.map(String::from).to_vec());
         assert_eq!(plain(&rows), "a    bb\nccc  d\n");
-    }
-
-    #[test]
-    fn cells_with_separators_are_quoted() {
-        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(cell("plain"), "plain");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::shared::{FlowState, Shared};
 use crate::socket::{Socket, SocketStats};
 use crate::transport::{Identity, Security, Transport, Trust, random};
 use crate::watch;
-use restp_base::machine::{Input, Machine, PathAddress};
+use restp_base::machine::{Machine, PathAddress};
 use restp_base::observe::Observer;
 use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use restp_seal::gate::Gate;
@@ -366,16 +366,6 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             Poll::Pending
         })
         .await
-    }
-
-    /// Tells the protocol that a local address became usable or not (cross-layer notice, ResTP §3.4).
-    pub fn notify_path(&self, local: SocketAddr, up: bool) {
-        let mut core = self.shared.lock();
-        if !core.stopped {
-            let now = core.now();
-            core.machine.handle(now, Input::PathNotice { local, up });
-            core.wake_driver();
-        }
     }
 
     /// What became of datagrams at the sockets.

@@ -150,14 +150,6 @@ impl Attack {
     fn is_impostor(&self) -> bool {
         matches!(self, Attack::Impostor { .. })
     }
-
-    /// Can it keep genuine datagrams from arriving in time?
-    pub fn is_on_the_path(&self) -> bool {
-        matches!(
-            self,
-            Attack::Change { .. } | Attack::Drop { .. } | Attack::Delay { .. }
-        )
-    }
 }
 
 impl Seal {

@@ -58,8 +58,8 @@ impl<'t> Source<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Refuses an empty file and the first key at the top that nobody knows: what it was meant for would be missed
-    /// elsewhere.
+    /// Refuses an empty file, the first key at the top that nobody knows, since what it was meant for would be missed
+    /// elsewhere, and then what is missing at the top.
     pub fn check_top(&self) -> Result<(), Fault> {
         if self.root.is_empty() {
             return Err(Fault {
@@ -71,13 +71,21 @@ impl<'t> Document<'t> {
             .root
             .keys()
             .filter(|key| !TOP.contains(&key.get_ref().as_ref()));
-        match strangers.min_by_key(|key| key.span().start) {
-            Some(key) => Err(Fault {
+        if let Some(key) = strangers.min_by_key(|key| key.span().start) {
+            return Err(Fault {
                 span: key.span(),
                 message: unknown("key", key.get_ref(), TOP),
-            }),
-            None => Ok(()),
+            });
         }
+        for (key, example) in [("id", "id = \"lossy-link\""), ("duration", "duration = \"30 s\"")] {
+            if !self.root.contains_key(key) {
+                return Err(Fault {
+                    span: 0..0,
+                    message: format!("there is no {key}; write one at the top, such as {example}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Takes a top-level table out of the tree.

@@ -1,7 +1,7 @@
 //! `[[medium]]` and `[[station]]` tables, validated: channels of 802.11 and who stands where.
 
 use super::error::unknown;
-use super::names::{Copy as Copied, MOST, copies, expand};
+use super::names::{Copy as Copied, copies, expand};
 use super::raw::{RawMedium, RawScenario, RawStation};
 use restp_base::time::Time;
 use restp_base::units::{self, Rate};
@@ -10,6 +10,9 @@ use restp_sim::medium::timing::{DSSS, DSSS_SHORT, LLC_BYTES, OFDM};
 use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Rates, Station, Timing};
 use std::collections::BTreeMap;
 use toml::Spanned;
+
+/// Each may hear each.
+const MOST_STATIONS: usize = 4096;
 
 /// The media of a scenario with their stations.
 pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
@@ -43,8 +46,8 @@ pub(super) fn media(raw: &RawScenario) -> Result<Vec<MediumSpec>, Fault> {
                 });
             }
         }
-        if written.len() as u64 > MOST {
-            let sentence = format!("more than {MOST} stations are too many for one network");
+        if written.len() > MOST_STATIONS {
+            let sentence = format!("more than {MOST_STATIONS} stations are too many for one network");
             return Err(Fault::at(&table.name, sentence));
         }
         if table.media.get_ref().is_empty() {

@@ -4,7 +4,7 @@ use restp_sim::config::Fault;
 use toml::Spanned;
 
 /// The most copies of one table, and the most links or flows in all: route tables grow with the square of the nodes.
-pub(super) const MOST: u64 = 4096;
+pub(super) const MOST: u64 = 65_536;
 
 /// One of the things a table stands for: `Some(i)`, from 1, when the table has a `count`.
 pub(super) type Copy = Option<u64>;

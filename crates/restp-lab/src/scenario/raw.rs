@@ -61,7 +61,10 @@ pub(super) struct RawScenario {
 
 /// The part of a run that counts.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { from = \"10 s\", to = \"70 s\" }"
+)]
 pub(super) struct RawMeasure {
     pub from: Option<Spanned<Written>>,
     pub to: Option<Spanned<Written>>,
@@ -69,7 +72,10 @@ pub(super) struct RawMeasure {
 
 /// Flows that are looked at together.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { name = \"a\", flows = [\"f\"] }"
+)]
 pub(super) struct RawGroup {
     pub name: Spanned<String>,
     pub flows: Spanned<Vec<Spanned<String>>>,

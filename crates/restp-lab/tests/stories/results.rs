@@ -265,33 +265,6 @@ fn more_runs_than_memory_holds_are_refused_at_once() {
 }
 
 #[test]
-fn csv_has_one_row_per_run_and_flow() {
-    let scenario = with(VOICE, &[("link.bottleneck.loss.rate", "[0, 0.5]"), ("runs", "2")]);
-    let text = restp_lab::report::csv(&runs(&scenario));
-    let rows: Vec<Vec<&str>> = text
-        .split_terminator("\r\n")
-        .map(|row| row.split(',').collect())
-        .collect();
-    assert_eq!(rows.len(), 1 + 2 * 2);
-    assert_eq!(
-        rows[0][..5],
-        [
-            "scenario",
-            "link.bottleneck.loss.rate",
-            "runs",
-            "name",
-            "transport"
-        ]
-    );
-    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
-    let column = rows[0]
-        .iter()
-        .position(|name| *name == "delivered_messages")
-        .expect("a column");
-    assert_eq!((rows[1][column], rows[1].last()), ("50", Some(&"1")));
-}
-
-#[test]
 fn tables_have_a_row_per_flow_and_per_verdict() {
     let all = lines(&with(VOICE, &[]), &Options::DEFAULT);
     let summaries: Vec<_> = all

@@ -57,9 +57,27 @@ impl From<toml::de::Error> for Fault {
         };
         Fault {
             span: error.span().unwrap_or(0..0),
-            message: message.replace('`', "\"") + &hint,
+            message: plain(message).replace('`', "\"") + &hint,
         }
     }
+}
+
+/// What a parser expects, in words of those who write files.
+fn plain(message: &str) -> String {
+    if message == "invalid type: unit variant, expected newtype variant" {
+        return "the name alone is not enough: write its parameters behind it, which may be none, such as { codel = {} } or { bulk = {} }".into();
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let words = match expected {
+        "f64" if found.contains('%') => "a number: 0.01 for 1 %",
+        "f64" => "a number, such as 0.01",
+        "u64" | "u32" | "u16" | "u8" | "usize" => "a whole number",
+        "a boolean" => "true or false",
+        _ => return message.to_owned(),
+    };
+    format!("{found}, expected {words}")
 }
 
 /// The smallest entry so far whose key or value covers `span`.

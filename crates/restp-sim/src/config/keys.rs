@@ -75,7 +75,10 @@ macro_rules! link_table {
 
 /// `queue = { … }`: a discipline with its limit and parameters.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(
+    rename_all = "snake_case",
+    expecting = "a queue, such as { drop_tail = \"100 packets\" } or { codel = {} }"
+)]
 pub enum Queue {
     /// A size, or `bdp`.
     DropTail(Spanned<Written>),
@@ -89,7 +92,7 @@ pub enum Queue {
 
 /// `queue = { red = { … } }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { max_p = 0.1 }")]
 pub struct Red {
     pub(super) limit: Option<Spanned<Written>>,
     pub(super) min: Option<Spanned<Written>>,
@@ -102,7 +105,7 @@ pub struct Red {
 
 /// `queue = { codel = { … } }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { target = \"5 ms\" }")]
 pub struct Codel {
     pub(super) limit: Option<Spanned<Written>>,
     pub(super) target: Option<Spanned<Written>>,
@@ -112,7 +115,7 @@ pub struct Codel {
 
 /// `queue = { fq_codel = { … } }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { quantum = 300 }")]
 pub struct FqCodel {
     pub(super) limit: Option<Spanned<Written>>,
     pub(super) target: Option<Spanned<Written>>,
@@ -124,7 +127,7 @@ pub struct FqCodel {
 
 /// `loss = { … }`: one or several models.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { rate = 0.01 }")]
 pub struct Loss {
     pub(super) rate: Option<Spanned<f64>>,
     pub(super) unit: Option<Spanned<Unit>>,
@@ -145,14 +148,20 @@ pub(super) enum Unit {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { rate = 0.001, packets = [2, 8] }"
+)]
 pub(super) struct Burst {
     pub rate: Spanned<f64>,
     pub packets: Spanned<[u64; 2]>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { good_to_bad = 0.01, bad_to_good = 0.3 }"
+)]
 pub(super) struct TwoStates {
     pub good_to_bad: Spanned<f64>,
     pub bad_to_good: Spanned<f64>,
@@ -162,7 +171,7 @@ pub(super) struct TwoStates {
 
 /// `jitter = { … }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { delay = \"10 ms\" }")]
 pub struct Shaking {
     pub(super) delay: Spanned<Written>,
     #[serde(default)]
@@ -173,7 +182,10 @@ pub struct Shaking {
 
 /// `police = { … }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { rate = \"10 Mbit/s\", burst = \"50 kB\" }"
+)]
 pub struct Policing {
     pub(super) rate: Spanned<Written>,
     pub(super) burst: Spanned<Written>,
@@ -183,7 +195,10 @@ pub struct Policing {
 
 /// `reorder = { … }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { rate = 0.05, delay = \"8 ms\" }"
+)]
 pub struct Reordering {
     pub(super) rate: Spanned<f64>,
     pub(super) delay: Spanned<Written>,
@@ -193,7 +208,7 @@ pub struct Reordering {
 
 /// `duplicate = { … }` or `corrupt = { … }`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, such as { rate = 0.01 }")]
 pub struct Flaw {
     pub(super) rate: Spanned<f64>,
     #[serde(default)]

@@ -402,6 +402,34 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
             &["cable.a.police", "missing field \"burst\""],
         ),
         (
+            "loss = { rate = \"1 %\" }",
+            &["loss.rate", "a number: 0.01 for 1 %"],
+        ),
+        (
+            "loss = \"1 %\"",
+            &["cable.a.loss", "a table, such as { rate = 0.01 }"],
+        ),
+        (
+            "loss = { rate = 0.1, drop = [true] }",
+            &["loss.drop", "a whole number"],
+        ),
+        (
+            "jitter = { delay = \"1 ms\", reorder = 1 }",
+            &["jitter.reorder", "true or false"],
+        ),
+        (
+            "jitter = \"2 ms\"",
+            &["cable.a.jitter", "a table, such as { delay = \"10 ms\" }"],
+        ),
+        (
+            "police = 7",
+            &["cable.a.police", "a table, such as { rate = \"10 Mbit/s\", burst"],
+        ),
+        (
+            "queue = \"fq_codel\"",
+            &["cable.a.queue", "the name alone is not enough", "{ codel = {} }"],
+        ),
+        (
             "corrupt = { rate = -1, direction = \"reverse\" }",
             &["corrupt.rate", "-1", "from 0 to 1"],
         ),

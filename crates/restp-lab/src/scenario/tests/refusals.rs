@@ -35,6 +35,40 @@ fn a_misspelt_key_at_the_top() {
     );
 }
 
+#[test]
+fn what_is_missing_at_the_top_is_shown() {
+    let text = changed("[[flow]]", "[[flow]]");
+    let without = |key: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with(key));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    for key in ["id", "duration"] {
+        let sentence = Scenario::parse(&without(key)).expect_err("refused").to_string();
+        assert!(
+            sentence.contains(&format!("there is no {key}; write one")),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
+fn a_transport_that_is_none_is_answered_with_its_family_or_with_families() {
+    let said = |name: &str| {
+        let text = changed("transport = \"udp\"", &format!("transport = \"{name}\""));
+        Scenario::parse(&text).expect_err("refused").to_string()
+    };
+    let of_family = said("quic:quin");
+    assert!(
+        of_family.contains("quic:quinn") && !of_family.contains("udp"),
+        "{of_family}"
+    );
+    let of_none = said("qiuc");
+    assert!(
+        of_none.contains("did you mean \"quic\"?") && of_none.len() < 300,
+        "{of_none}"
+    );
+}
+
 /// The sweep names a flow that the misspelt table should have brought.
 #[test]
 fn a_misspelt_table_at_the_top_is_reported_before_what_it_leaves_out() {
@@ -372,7 +406,7 @@ fn copies_need_names_of_their_own_and_a_sane_number() {
     refused(
         "name = \"access\"",
         "name = \"access-{i}\"\ncount = 0",
-        &["line 10", "count", "1 to 4096"],
+        &["line 10", "count", "1 to 65536"],
     );
     refused(
         "name = \"access\"",
