@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 targets=${1:-all}
 seconds=${2:-1200}
 command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
-[ "$targets" != all ] || targets="wire connection packet sealed composition itp scenario files"
+[ "$targets" != all ] || targets="wire connection packet sealed composition itp streams scenario files"
 # One function after another, and not one large one: this is built often and optimized enough.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 for target in $targets; do
