@@ -4,7 +4,7 @@
 //! so a collector that forgets ended series sees no more of them than run at once.
 
 use super::PAUSE;
-use super::snapshot::{Connection, Observed, Path, Snapshot};
+use super::snapshot::{Causes, Connection, Observed, Path, Snapshot};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::CONTENT_TYPE;
@@ -240,7 +240,31 @@ const PATH_COUNTERS: &[Row<Path, u64>] = &[
     ("path_down_events", "Times a path was taken for dead", |p| {
         p.down_events
     }),
+    (
+        "path_congestion_losses",
+        "Segments taken for lost by congestion on a path",
+        |p| caused(p, |causes| causes.congestion),
+    ),
+    (
+        "path_corruption_losses",
+        "Segments taken for lost by corruption on a path",
+        |p| caused(p, |causes| causes.corruption),
+    ),
+    (
+        "path_outage_losses",
+        "Segments taken for lost by an outage of a path",
+        |p| caused(p, |causes| causes.outage),
+    ),
+    (
+        "path_late_losses",
+        "Segments of a path that came late and were taken for lost",
+        |p| caused(p, |causes| causes.late),
+    ),
 ];
+
+fn caused(path: &Path, of: impl Fn(&Causes) -> u64) -> u64 {
+    path.loss_causes.as_ref().map_or(0, of)
+}
 
 #[cfg(test)]
 mod tests {
@@ -279,6 +303,11 @@ mod tests {
             srtt_ms: Some(20.0),
             suspicions: 0,
             down_events: 2,
+            mode: None,
+            loss_causes: Some(Causes {
+                congestion: 4,
+                ..Causes::default()
+            }),
         };
         let connection = Connection {
             id: 5,
@@ -303,6 +332,8 @@ mod tests {
             "restp_open_streams{connection=\"5\"} 3.0",
             "restp_opened_streams_total{connection=\"5\"} 8",
             "restp_path_sent_bytes_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 70",
+            "restp_path_congestion_losses_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 4",
+            "restp_path_outage_losses_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 0",
             "restp_path_down_events_total{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 2",
             "restp_path_round_trip_seconds{connection=\"5\",local=\"192.0.2.1:1\",remote=\"192.0.2.2:2\"} 0.02",
             "restp_forged_datagrams_total{command=\"send\"} 9",

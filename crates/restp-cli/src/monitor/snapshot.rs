@@ -1,5 +1,6 @@
 //! One look at all connections of a command. `restp top --json` prints these, and reads them from other processes.
 
+use crate::transfer::findings;
 use restp::clock::Clock;
 use restp::{ConnectionView, Overview, PathStats};
 use restp_base::time::{Duration, Time};
@@ -61,6 +62,9 @@ pub struct Connection {
     /// Segments on their way.
     pub in_flight: u64,
     pub paths: Vec<Path>,
+    /// What was found on the paths since the beginning, in words.
+    #[serde(default)]
+    pub found: Vec<String>,
 }
 
 /// One path of a connection.
@@ -77,6 +81,22 @@ pub struct Path {
     pub suspicions: u64,
     /// Times it was taken for dead.
     pub down_events: u64,
+    /// What the adaptive controller takes it for; `null` of other controllers.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// Segments that did not arrive in time, by what they were taken for; `null` where nobody infers that.
+    #[serde(default)]
+    pub loss_causes: Option<Causes>,
+}
+
+/// Segments by cause (docs/services/adaptation.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Causes {
+    pub congestion: u64,
+    pub corruption: u64,
+    pub outage: u64,
+    /// Not lost at all; they count above, too.
+    pub late: u64,
 }
 
 impl Observed {
@@ -138,6 +158,7 @@ impl Connection {
             streams_opened: view.streams.map_or(0, |streams| streams.opened),
             in_flight: stats.in_flight_segments,
             paths: stats.paths.iter().map(Path::of).collect(),
+            found: findings::since_the_beginning(&stats.paths),
         }
     }
 }
@@ -154,6 +175,13 @@ impl Path {
             srtt_ms: stats.srtt.map(milliseconds),
             suspicions: stats.suspicions,
             down_events: stats.down_events,
+            mode: stats.mode.map(str::to_owned),
+            loss_causes: stats.causes.map(|causes| Causes {
+                congestion: causes.congestion.segments,
+                corruption: causes.corruption.segments,
+                outage: causes.outage.segments,
+                late: causes.late.segments,
+            }),
         }
     }
 }

@@ -39,6 +39,16 @@ pub fn sentences(spans: &[Span<'_>]) -> Vec<String> {
         .collect()
 }
 
+/// The same of all the time that these paths have been there.
+pub fn since_the_beginning(paths: &[PathStats]) -> Vec<String> {
+    let span = |now| Span {
+        before: None,
+        now,
+        silent_for: None,
+    };
+    sentences(&paths.iter().map(span).collect::<Vec<_>>())
+}
+
 /// What was found on one path, and what is done about it; none where everything is as it should be.
 pub fn sentence(span: &Span<'_>) -> Option<String> {
     if let Some(silence) = span.silent_for.filter(|silence| *silence >= SILENT) {

@@ -39,7 +39,7 @@ mod claims;
 mod codec;
 mod copy;
 mod filled;
-mod findings;
+pub(crate) mod findings;
 mod fitness;
 pub(crate) mod folder;
 mod inlet;

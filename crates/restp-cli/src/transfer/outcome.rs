@@ -1,6 +1,6 @@
 //! The result of a transfer: the same fields at both ends.
 
-use super::findings::{self, Span};
+use super::findings;
 use super::{Digest, LEAD_BYTES, Watch, hex};
 use crate::output::{bytes, rate};
 use restp::{Connection, PathStats};
@@ -149,7 +149,7 @@ impl Outcome {
                 .iter()
                 .map(|path| PathOutcome::new(path, down(path)))
                 .collect(),
-            found: found(&stats.paths),
+            found: findings::since_the_beginning(&stats.paths),
             changes: watch
                 .changes(connection)
                 .into_iter()
@@ -174,15 +174,6 @@ impl PathOutcome {
 }
 
 /// What was found from the beginning to the end.
-fn found(paths: &[PathStats]) -> Vec<String> {
-    let whole = |now| Span {
-        before: None,
-        now,
-        silent_for: None,
-    };
-    findings::sentences(&paths.iter().map(whole).collect::<Vec<_>>())
-}
-
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }

@@ -4,7 +4,7 @@ use super::INTERVAL;
 use super::table::{self, Row};
 use crate::failure::Failure;
 use crate::monitor::places;
-use crate::monitor::snapshot::Snapshot;
+use crate::monitor::snapshot::{Connection, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -30,8 +30,9 @@ pub struct Feeds {
     news: mpsc::Receiver<News>,
 }
 
-/// The last two things that a command told.
+/// What a command told first, and the last two times.
 struct Told {
+    first: Snapshot,
     before: Option<Snapshot>,
     latest: Snapshot,
 }
@@ -82,9 +83,31 @@ impl Feeds {
             self.heard.remove(&socket);
             return None;
         };
-        let before = self.heard.remove(&socket).map(|told| told.latest);
         let latest = (*snapshot).clone();
-        self.heard.insert(socket, Told { before, latest });
+        let (mut first, before) = match self.heard.remove(&socket) {
+            Some(told) => (told.first, Some(told.latest)),
+            None => (latest.clone(), None),
+        };
+        // What came later is new to the reader as well.
+        let is_new =
+            |connection: &&Connection| !first.connections.iter().any(|known| known.id == connection.id);
+        let new: Vec<_> = latest.connections.iter().filter(is_new).cloned().collect();
+        first.connections.extend(new);
+        let goes_on = |known: &Connection| {
+            latest
+                .connections
+                .iter()
+                .any(|connection| connection.id == known.id)
+        };
+        first.connections.retain(goes_on);
+        self.heard.insert(
+            socket,
+            Told {
+                first,
+                before,
+                latest,
+            },
+        );
         Some(*snapshot)
     }
 
@@ -109,7 +132,7 @@ impl Feeds {
     /// The table of all.
     pub fn rows(&self) -> Vec<Row> {
         let told = self.heard.values();
-        told.flat_map(|told| table::rows(told.before.as_ref(), &told.latest))
+        told.flat_map(|told| table::rows(Some(&told.first), told.before.as_ref(), &told.latest))
             .collect()
     }
 }
