@@ -22,23 +22,31 @@ light() {
   [ "$size" -le "$most" ] || { echo "build: that is more than $most bytes; optimize for size what no packet passes through (Cargo.toml, profile dist)" >&2 && exit 1; }
 }
 
+# written RESTP MAN COMPLETIONS: what the command RESTP writes of itself.
+written() {
+  rm -rf "$2" "$3" && mkdir -p "$2" "$3"
+  "$1" man "$2"
+  for shell in bash zsh fish; do "$1" completions "$shell" >"$3/restp.$shell"; done
+}
+
 deb() {
   command -v cargo-deb >/dev/null || cargo install --locked cargo-deb@3.8.0
   cargo rustc --locked --profile dist --package restp-cli --bin restp -- "${fold[@]}"
   light "$target/dist/restp"
   # What the manifest of restp-cli lists under these names.
   local made=target/packaging
-  rm -rf "$made" && mkdir -p "$made/man" "$made/completions"
+  rm -rf "$made" && mkdir -p "$made"
   cp "$target/dist/restp" "$made/restp"
-  "$made/restp" man "$made/man"
-  for shell in bash zsh fish; do "$made/restp" completions "$shell" >"$made/completions/restp.$shell"; done
+  written "$made/restp" "$made/man" "$made/completions"
   cargo deb --locked --no-build --profile dist --package restp-cli --output "$out"
 }
 
 wheel() {
-  local share=packaging/wheel/data/share/restp
-  rm -rf "$share/scenarios"
-  git archive HEAD scenarios | tar -x -C "$share"
+  local share=packaging/wheel/data/share
+  rm -rf "$share/restp/scenarios"
+  git archive HEAD scenarios | tar -x -C "$share/restp"
+  cargo build --quiet --locked --package restp-cli --bin restp # any build writes the same
+  written "$target/debug/restp" "$share/man/man1" "$share/restp/completions"
   command -v maturin >/dev/null || { echo "wheel: pip install maturin" >&2 && exit 1; }
   maturin build --locked --profile dist --out "$out"
 }
