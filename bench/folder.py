@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""How long a folder of many files takes over a lossy path: `restp send`, beside croc, and rsync and scp over ssh.
+"""How long a folder of many files takes over a lossy path: `restp send`, beside rsync and scp over ssh.
 
-    bench/folder.py [--files 10000] [--mib 2048] [--peers-mib 64] [--restp target/release/restp] [--croc croc]
+    bench/folder.py [--files 10000] [--mib 2048] [--peers-mib 64] [--restp target/release/restp]
                     [--output docs/results/folder.md]
 
 The path is that of `restp emulate --tun`: 50 Mbit/s, 60 ms of round trip, 2 % of packets lost in each direction; the kernel
 runs CUBIC. The commands are the plain ones: `restp recv` there, `restp send FOLDER TICKET` here. Kernel TCP is slow on such
 a path, so the others get a part of the folder. Sizes are drawn from a log-normal distribution, contents are random.
-Needs root, rsync, ssh with sshd, and `ip`; croc (`go install github.com/schollz/croc/v10@v10.7.0`) is left out where it is not. Its
-relay runs at the receiver, so that only the path lies between both. Exit code 1 when the target is missed, 2 when nothing can be measured.
+Needs root, rsync, ssh with sshd, and `ip`. Exit code 1 when the target is missed, 2 when nothing can be measured.
 """
 
 import argparse
@@ -17,7 +16,6 @@ import os
 import platform
 import random
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -88,33 +86,6 @@ def restp(net: network.Network, program: str, here: Path, there: Path) -> float:
     return took
 
 
-CROC_PORTS = ["9009", "9010", "9011", "9012", "9013"]
-
-
-def croc(net: network.Network, program: str, here: Path, there: Path) -> float:
-    there.mkdir()
-    relay = f"{network.address(1)}:{CROC_PORTS[0]}"
-    secret = "CROC_SECRET=1234-folder-bench-word"
-    settings = ["env", secret, program, "--ignore-stdin", "--yes", "--overwrite", "--relay", relay]
-    relaying = net.inside(1, [program, "relay", "--ports", ",".join(CROC_PORTS)])
-    try:
-        time.sleep(2)
-        began = time.monotonic()
-        sending = net.inside(0, [*settings, "send", "--no-local", str(here)])
-        # Its receiver is told that there is nothing where it comes first.
-        time.sleep(2)
-        receiving = net.inside(1, [*settings, "--out", str(there)])
-        complaint = receiving.communicate(timeout=LIMIT_S)[1]
-        took = time.monotonic() - began
-        if receiving.returncode != 0:
-            raise RuntimeError(f"croc: {complaint[-500:]}")
-        sending.communicate(timeout=60)
-    finally:
-        relaying.kill()
-        relaying.communicate()
-    return took
-
-
 def rsync(server: ssh.Server, here: Path, there: Path):
     subprocess.run(
         [*server.inside, "rsync", "-a", "-e", shlex.join(server.command()), f"{here}/", f"{server.user}:{there}/"],
@@ -147,10 +118,6 @@ def measure(options: argparse.Namespace) -> list[tuple[str, int, int, float, int
         make(whole, options.files, options.mib << 20)
         make(part, max(1, int(options.files * share)), options.peers_mib << 20)
         ways = [("`restp send`", whole), ("`restp send`", part), ("rsync over ssh", part), ("scp", part)]
-        if shutil.which(options.croc):
-            ways.append(("croc", part))
-        else:
-            print("croc is not here, and left out", file=sys.stderr)
         for number, (way, here) in enumerate(ways):
             there = place / f"there {number}"
             with network.Network(program, "folder", {"A": LINK}, number + 1) as net:
@@ -159,9 +126,6 @@ def measure(options: argparse.Namespace) -> list[tuple[str, int, int, float, int
                     if way == "`restp send`":
                         took = restp(net, program, here, there)
                         there /= here.name
-                    elif way == "croc":
-                        took = croc(net, options.croc, here, there)
-                        there /= here.name
                     else:
                         server = ssh.Server(net, Path(state))
                         took = timed(rsync if "rsync" in way else scp, server, here, there)
@@ -169,10 +133,6 @@ def measure(options: argparse.Namespace) -> list[tuple[str, int, int, float, int
             rows.append((way, files, bytes_in(here), took, len(differences(here, there))))
             print(f"{way}: {rows[-1]}", file=sys.stderr)
     return rows
-
-
-def croc_version(rows) -> str:
-    return "10.7.0, relay at the receiver" if any(row[0] == "croc" for row in rows) else "not here"
 
 
 def mbps(size: int, took: float) -> float:
@@ -193,19 +153,18 @@ def page(rows, loads: tuple[float, float]) -> str:
         ("path", f"{RATE_MBPS} Mbit/s, 60 ms of round trip, 2 % lost each way, queue of a bandwidth-delay product"),
         ("rsync", output("rsync", "--version").splitlines()[0]),
         ("ssh", ssh.version()),
-        ("croc", croc_version(rows)),
     ]
     return f"""# A folder of many files
 
-A folder crosses a lossy path: by the plain commands `restp recv` and `restp send FOLDER TICKET`, by croc with a relay at the
-receiver, and by rsync and scp over ssh. Their kernel TCP runs CUBIC, and they get a part of the folder because it is slow here.
+A folder crosses a lossy path: by the plain commands `restp recv` and `restp send FOLDER TICKET`, and by rsync and scp over
+ssh, whose kernel TCP runs CUBIC and gets a part of the folder because it is slow here.
 Command: `{shlex.join(["python3", "bench/folder.py", *sys.argv[1:]])}`.
 
 {table(["way", "files", "MiB", "seconds", "Mbit/s", "differences"], shown)}
 
 Differences are what `rsync -avn --checksum --delete` finds afterwards: contents, names, modes, times, links. The folder has
 symbolic links, other modes, old times, and a file with a hole of 10 MiB, which is not counted: `restp send` does not send
-it. scp follows symbolic links; croc keeps neither links nor times of folders.
+it. scp follows symbolic links.
 
 | target | measured | verdict |
 | --- | --- | --- |
@@ -221,7 +180,6 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--mib", type=int, default=2048)
     parser.add_argument("--peers-mib", type=int, default=64)
-    parser.add_argument("--croc", default="croc")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/folder.md")
     options = parser.parse_args()
     why = network.missing_beside_cubic("rsync", "ssh", "sshd", "scp")
