@@ -42,7 +42,7 @@ pub enum CloseReason {
 pub enum PathState {
     /// It carries data, or could.
     Up,
-    /// An answer is overdue: what was on it is repeated elsewhere.
+    /// An answer is overdue: what was on it is retransmitted elsewhere.
     Suspect,
     /// It is taken for dead, and probed.
     Down,

@@ -80,7 +80,7 @@ pub struct Datagram {
     pub body: Bytes,
 }
 
-/// What a datagram asks for that does no harm when it is handed on twice: a repeat of itself.
+/// What a datagram asks for that does no harm when it is handed on twice: a retransmission of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A flow.

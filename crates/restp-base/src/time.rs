@@ -28,7 +28,7 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the start, for eyes and results.
+    /// Seconds since the start, for diagnostics and results.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -73,7 +73,7 @@ impl Duration {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// Seconds, for eyes and results.
+    /// Seconds, for diagnostics and results.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

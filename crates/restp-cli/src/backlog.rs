@@ -75,7 +75,7 @@ impl Backlog {
 fn sent_once(stats: &FlowStats) -> u64 {
     stats
         .sent_payload_bytes
-        .saturating_sub(stats.repeated_payload_bytes)
+        .saturating_sub(stats.retransmitted_payload_bytes)
 }
 
 /// Bytes for which there is room in the windows of all paths within `span`; without end before a round trip is known.
@@ -185,7 +185,7 @@ mod tests {
     fn what_was_sent_again_left_once() {
         let stats = FlowStats {
             sent_payload_bytes: 1200,
-            repeated_payload_bytes: 200,
+            retransmitted_payload_bytes: 200,
             ..FlowStats::default()
         };
         assert_eq!(sent_once(&stats), 1000);

@@ -3,7 +3,7 @@
 use restp::{Composition, Connection};
 use restp_base::time::Duration;
 
-/// Until a set-up packet is repeated for the first time: RFC 6298 (2.1), where OP-32 says 3 s for published runs.
+/// Until a set-up packet is retransmitted for the first time: RFC 6298 (2.1), where OP-32 says 3 s for published runs.
 const FIRST_HANDSHAKE_WAIT: Duration = Duration::from_secs(1);
 
 /// What may change while a connection runs.

@@ -12,7 +12,7 @@
 //! | [`chaos`] | random cases, and laws that hold whatever happens |
 //! | [`checker`] | claims of a scenario held against its results |
 //! | [`page`] | the page of an experiment, with its figures |
-//! | [`report`] | tables for eyes, CSV for other tools |
+//! | [`report`] | tables for people, CSV for other tools |
 //!
 //! Nothing here reads a clock: a run's wall time comes from a stopwatch the caller lends.
 

@@ -243,7 +243,7 @@ impl Transport {
     }
 
     /// Does the receiver ask for what was published? Then an object is written as a whole before any of it leaves, and what is lost
-    /// and repeated is counted by the receiver.
+    /// and retransmitted is counted by the receiver.
     pub(crate) fn is_receiver_driven(&self) -> bool {
         matches!(self.kind, Kind::Itp(_))
     }

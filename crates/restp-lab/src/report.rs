@@ -1,4 +1,4 @@
-//! Summaries as a table for eyes, results as CSV for other tools.
+//! Summaries as a table for people, results as CSV for other tools.
 
 use crate::checker::Verdict;
 use crate::run::Summary;

@@ -27,7 +27,7 @@ struct Line {
 }
 
 /// Congestion window in bytes and segments in flight, every 10 ms, of a bulk transfer. Of the data segments those for
-/// which `lost` holds never arrive; they are counted from 1, repeats included.
+/// which `lost` holds never arrive; they are counted from 1, retransmissions included.
 fn trace(name: &str, lost: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
     let path = restp_base::machine::PathAddress {
         local: address_of(0),

@@ -1,10 +1,10 @@
-//! A host's ResTP: finds the association of a datagram by its ports and addresses, answers strangers, and gives
+//! A host's ResTP: finds the association of a datagram by its ports and addresses, answers unknown peers, and gives
 //! each association its turn to send. Specification: ResTP §3.5.1, §3.5.5; OP-26, OP-27, OP-61.
 
+mod accept;
 mod application;
 mod door;
 mod session;
-mod stranger;
 mod table;
 
 use crate::association::Dial;
@@ -46,7 +46,7 @@ pub struct EndpointStats {
     pub bad_cookies: u64,
     /// First flights that were here before (OP-34).
     pub replayed: u64,
-    /// Early data not taken, and left to its sender to repeat.
+    /// Early data not taken, and left to its sender to retransmit.
     pub early_discarded: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct Endpoint {
     /// Associations that may have something to send.
     turns: VecDeque<u32>,
     turn_left: u32,
-    /// RSTs to strangers.
+    /// RSTs to unknown peers.
     refusals: VecDeque<(PathAddress, Header)>,
     events: VecDeque<Event>,
     local_ports: LocalPorts,
@@ -170,7 +170,7 @@ impl Endpoint {
                 }
                 self.touch(index);
             }
-            None => self.on_stranger(now, datagram.path, key, packet),
+            None => self.on_unknown(now, datagram.path, key, packet),
         }
     }
 

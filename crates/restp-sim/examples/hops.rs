@@ -29,7 +29,7 @@ struct Run {
 impl Run {
     fn new(flows: usize) -> Self {
         let mbps = |n: u64| Rate::from_bps(n * 1_000_000);
-        // Large queues: the hosts repeat nothing, so a loss would end the run early.
+        // Large queues: the hosts retransmit nothing, so a loss would end the run early.
         let (access_rate, rate) = if flows > 8 { (1000, 1000) } else { (100, 10) };
         let access = DirectionSpec::new(
             mbps(access_rate),

@@ -65,7 +65,7 @@ pub(crate) struct Sctp {
     closing: bool,
     /// Everything was written.
     finishing: bool,
-    /// Highest number of a DATA chunk sent, to tell a repeat.
+    /// Highest number of a DATA chunk sent, to tell a retransmission.
     newest: Option<u32>,
 }
 

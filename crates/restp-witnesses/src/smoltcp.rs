@@ -54,7 +54,7 @@ pub(crate) struct Smoltcp {
     sockets: SocketSet<'static>,
     socket: SocketHandle,
     path: Option<PathAddress>,
-    /// One past the highest byte sent, to tell a repeat.
+    /// One past the highest byte sent, to tell a retransmission.
     sent_to: Option<TcpSeqNumber>,
     /// Our direction was ended; the peer's reset before that is one.
     finished: bool,

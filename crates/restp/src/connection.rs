@@ -437,7 +437,7 @@ impl<M: Machine> Connection<M> {
         changes
     }
 
-    /// Counters and estimates, for eyes.
+    /// Counters and estimates, for diagnostics only.
     pub fn stats(&self) -> FlowStats {
         self.shared.lock().machine.stats(self.flow).unwrap_or_default()
     }

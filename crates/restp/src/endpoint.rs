@@ -48,7 +48,7 @@ use tracing::Instrument;
 ///
 /// let first = server.accept().await.ok_or("closed")?;
 /// let second = server.accept().await.ok_or("closed")?;
-/// let kinds = [&first, &second].map(|c| c.composition().map(|c| c.reliability.repeats()));
+/// let kinds = [&first, &second].map(|c| c.composition().map(|c| c.reliability.retransmits()));
 /// assert!(kinds.contains(&Some(true)) && kinds.contains(&Some(false)));
 /// # drop(reliable);
 /// # Ok(())

@@ -19,7 +19,7 @@ pub struct FlowStats {
     pub sent_bytes: u64,
     /// Transport bytes received, headers included.
     pub received_bytes: u64,
-    /// Application bytes sent, repeats included.
+    /// Application bytes sent, retransmissions included.
     pub sent_payload_bytes: u64,
     /// Segments that were out before the set-up was complete and were taken at once: what they carry came a round trip
     /// earlier.
@@ -31,7 +31,7 @@ pub struct FlowStats {
     /// Segments sent again.
     pub retransmitted_packets: u64,
     /// Application bytes in them.
-    pub repeated_payload_bytes: u64,
+    pub retransmitted_payload_bytes: u64,
     /// Bytes of SACK, NAK and SNACK options sent, where the machine counts them.
     pub report_bytes: Option<u64>,
     /// Segments declared lost by this sender.
@@ -83,7 +83,7 @@ pub struct PathStats {
     pub lost_packets: u64,
     /// Its smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// Times it was silent for too long, and what it carried was repeated elsewhere.
+    /// Times it was silent for too long, and what it carried was retransmitted elsewhere.
     pub suspicions: u64,
     /// Times it was taken for dead.
     pub down_events: u64,
@@ -94,7 +94,7 @@ pub struct PathStats {
     /// Application bytes that arrived on it, where the machine counts them.
     pub arrived_payload_bytes: u64,
     /// Those of them that had arrived before, on whichever path.
-    pub repeated_payload_bytes: u64,
+    pub duplicate_payload_bytes: u64,
     /// What its losses were taken for, where the sender infers that.
     pub causes: Option<LossCauses>,
     /// What its controller takes the path for, where it adapts: the value of `mode` in changes.
@@ -183,7 +183,7 @@ impl PathStats {
             window_cuts: 0,
             congestion_window_bytes: None,
             arrived_payload_bytes: 0,
-            repeated_payload_bytes: 0,
+            duplicate_payload_bytes: 0,
             causes: None,
             mode: None,
         }
@@ -200,7 +200,7 @@ impl PathStats {
         self.window_cuts += later.window_cuts;
         self.congestion_window_bytes = later.congestion_window_bytes.or(self.congestion_window_bytes);
         self.arrived_payload_bytes += later.arrived_payload_bytes;
-        self.repeated_payload_bytes += later.repeated_payload_bytes;
+        self.duplicate_payload_bytes += later.duplicate_payload_bytes;
         self.causes = match (self.causes, later.causes) {
             (Some(known), Some(more)) => Some(LossCauses {
                 congestion: known.congestion.plus(more.congestion),
@@ -224,7 +224,7 @@ impl FlowStats {
         self.received_bytes += path.received_bytes;
         self.sent_payload_bytes += path.sent_payload_bytes;
         self.retransmitted_packets += path.retransmitted_packets;
-        self.repeated_payload_bytes += path.repeated_payload_bytes;
+        self.retransmitted_payload_bytes += path.retransmitted_payload_bytes;
         self.lost_packets += path.lost_packets;
         self.encoded_packets += path.encoded_packets;
         self.repaired_packets += path.repaired_packets;

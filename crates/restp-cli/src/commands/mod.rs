@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod activation;
+mod admission_limit;
 pub mod bench;
 mod beside;
 pub mod cache;
@@ -20,20 +21,19 @@ pub mod model;
 mod node;
 pub mod paths;
 pub mod pipe;
-mod places;
 pub mod profiles;
 pub mod publish;
 pub mod recv;
 pub mod relay;
 pub mod report;
 pub mod reproduce;
+mod resumption_cache;
 pub mod send;
 pub mod serve;
 pub mod sim;
 pub mod top;
 mod trust;
 pub mod tunnel;
-mod visits;
 mod words;
 
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ use nix::sys::signal::Signal;
 use restp_base::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long a closed endpoint may take to say goodbye: that its last packets leave, and repeats are answered.
+/// How long a closed endpoint may take to say goodbye: that its last packets leave, and retransmissions are answered.
 const GOODBYE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Threads of files end within this time, or the process ends without them.

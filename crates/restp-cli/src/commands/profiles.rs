@@ -245,7 +245,7 @@ impl Shown {
 fn base_header(composition: &Composition) -> (String, Vec<ShownField>) {
     let mut header = Header::new(Services::of(composition), 0, 0);
     header.window = (header.services.flow_control != 0).then_some(0);
-    let numbered = header.services.numbered() || composition.reliability.repeats();
+    let numbered = header.services.numbered() || composition.reliability.retransmits();
     header.sequence = numbered.then_some(0);
     let mut head = Default::default();
     if header.emit(&[], &mut head).is_err() {

@@ -1,8 +1,8 @@
 //! `restp recv`: files and folders from any number of senders.
 
+use super::admission_limit::{AdmissionLimit, MAX_TRANSFERS, Visitor};
 use super::beside::{Beside, Content, tickets};
 use super::mismatch::Mismatch;
-use super::places::{MAX_TRANSFERS, Places, Visitor};
 use super::words::peer;
 use super::{GOODBYE, host, most_open_files, publish, run, std_duration};
 use crate::args::Recv;
@@ -77,9 +77,9 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         let ticket = host::ticket(&endpoint, capability.clone(), &relays);
         announce(&ticket, content.as_ref(), &folder, output)?;
         host::show_code(&arguments.host, &ticket);
-        let mut hall = Hall {
+        let mut server = TransferServer {
             mismatch: Some(Mismatch::of(&endpoint)),
-            places: Places::default(),
+            limit: AdmissionLimit::default(),
             service: Arc::new(Service {
                 folder,
                 capability,
@@ -91,8 +91,8 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
             once: arguments.once,
             transfers: JoinSet::new(),
         };
-        let result = hall.serve(&endpoint, interrupt).await;
-        hall.transfers.shutdown().await;
+        let result = server.serve(&endpoint, interrupt).await;
+        server.transfers.shutdown().await;
         content.into_iter().for_each(Beside::end);
         endpoint.leave_relays();
         let _ = timeout(GOODBYE, endpoint.close()).await;
@@ -167,14 +167,14 @@ struct Received<'a> {
     left_out: &'a [String],
 }
 
-/// Where transfers run.
-struct Hall {
+/// Accepts senders and runs their transfers.
+struct TransferServer {
     service: Arc<Service>,
     output: Output,
     once: bool,
     /// None once it has been said.
     mismatch: Option<Mismatch>,
-    places: Places,
+    limit: AdmissionLimit,
     transfers: JoinSet<Departure>,
 }
 
@@ -184,7 +184,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
 /// Between two looks for what nobody resumes.
 const CLEAN: std::time::Duration = std::time::Duration::from_secs(3600);
 
-impl Hall {
+impl TransferServer {
     /// Until the one file has come, or the user ends it.
     async fn serve(&mut self, endpoint: &Endpoint, mut interrupt: Interrupt) -> Result<(), Failure> {
         let mut looks = tokio::time::interval(LOOK);
@@ -231,7 +231,7 @@ impl Hall {
     fn admit(&mut self, connection: Connection) {
         let service = self.service.clone();
         let visitor = Visitor::of(&connection);
-        let is_served = self.places.take(&visitor);
+        let is_served = self.limit.take(&visitor);
         if is_served {
             self.transfers
                 .spawn(async move { service.receive(&connection, visitor).await });
@@ -251,7 +251,7 @@ impl Hall {
             visitor,
             result,
         } = departure.map_err(|error| Failure::operation(error.to_string()))?;
-        self.places.leave(&visitor);
+        self.limit.leave(&visitor);
         match result {
             Ok((arrival, outcome)) => {
                 self.service.progress.aside(|| {

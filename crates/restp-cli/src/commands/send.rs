@@ -1,7 +1,7 @@
 //! `restp send`: files and folders to one receiver.
 
+use super::resumption_cache::ResumptionCache;
 use super::trust::Trust;
-use super::visits::Visits;
 use super::words::Words;
 use super::{GOODBYE, dial, run};
 use crate::args::Send;
@@ -65,7 +65,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     for one in &left_out {
         crate::output::note(format!("left out: {one}"));
     }
-    let visits = early.then(Visits::of_user).flatten();
+    let cache = early.then(ResumptionCache::of_user).flatten();
     let outcome = run(async {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = Arc::new(dial::bind(&locals, &addresses, config, security)?);
@@ -77,12 +77,12 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         {
             endpoint.observe(observer);
         }
-        if let Some(visits) = &visits {
-            visits.tell(&endpoint);
+        if let Some(cache) = &cache {
+            cache.tell(&endpoint);
         }
         let plan = Plan {
             addresses,
-            visits: visits.as_ref(),
+            cache: cache.as_ref(),
             tickets: to.into_iter().map(|receiver| receiver.ticket).collect(),
             paths: &paths,
             name_of_stdin: &arguments.name,
@@ -100,10 +100,10 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         };
         let result = result.map_err(|failure| trust.explain(&endpoint).unwrap_or(failure));
         trust.report();
-        if let Some(visits) = &visits {
-            visits.keep(&endpoint, result.as_ref().ok());
+        if let Some(cache) = &cache {
+            cache.keep(&endpoint, result.as_ref().ok());
         }
-        // After a success both sides have ended, and the receiver waits for late repeats. Otherwise the connection has
+        // After a success both sides have ended, and the receiver waits for late retransmissions. Otherwise the connection has
         // just been broken off, and the receiver is to hear of it.
         if let (Err(_), Some(endpoint)) = (&result, Arc::into_inner(endpoint)) {
             let _ = timeout(GOODBYE, endpoint.close()).await;
@@ -130,7 +130,7 @@ const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
 struct Plan<'a> {
     addresses: Vec<SocketAddr>,
     /// What earlier ones left.
-    visits: Option<&'a Visits>,
+    cache: Option<&'a ResumptionCache>,
     tickets: Vec<Ticket>,
     paths: &'a [PathBuf],
     name_of_stdin: &'a str,
@@ -189,7 +189,7 @@ impl Plan<'_> {
     /// addresses are tried, and the first that stands gets it from the beginning. Several paths race by themselves.
     async fn attempt(&self, endpoint: &Arc<Endpoint>, source: Source) -> Result<Outcome, Failure> {
         let clock = Clock::start();
-        let is_known = |address: &&SocketAddr| self.visits.is_some_and(|visits| visits.knows(**address));
+        let is_known = |address: &&SocketAddr| self.cache.is_some_and(|cache| cache.knows(**address));
         let known = self.addresses.iter().find(is_known).filter(|_| !self.reads_stdin);
         let Some(&first) = known else {
             let connection = self.connect(endpoint, &self.addresses).await?;
@@ -269,7 +269,7 @@ impl Plan<'_> {
         let seconds = clock.now().since(Time::ZERO).as_secs_f64();
         let tally = sent.map_err(|error| Failure::operation(explain(&error, &peer, watch.silent_for())))?;
         let outcome = Outcome::new(connection, &watch, seconds, tally);
-        // The receiver ends first, so that it is the one that waits for late repeats. The file is there in any case.
+        // The receiver ends first, so that it is the one that waits for late retransmissions. The file is there in any case.
         let farewell = async {
             while connection.recv().await.is_some() {}
             connection.finish();

@@ -49,7 +49,7 @@ pub fn in_time(profile: &str) -> Option<Composition> {
 pub fn deadline_of(composition: &Composition) -> Option<Duration> {
     composition
         .reliability
-        .repeats()
+        .retransmits()
         .then_some(composition.hold.deadline)?
 }
 

@@ -3,14 +3,14 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`snapshot`] | one look at all connections, as values that travel |
-//! | [`places`] | where the sockets of this user's commands are |
+//! | [`sockets`] | where the sockets of this user's commands are |
 //! | `server` | a look in each second, for everybody who is connected |
 //! | `metrics` | the same counters in the format of OpenMetrics |
 
 mod metrics;
-pub mod places;
 mod server;
 pub mod snapshot;
+pub mod sockets;
 
 use crate::args::MonitorArgs;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! A line of JSON in each second for everybody who is connected to this command's socket.
 
 use super::PAUSE;
-use super::places;
 use super::snapshot::Observed;
+use super::sockets;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ const MAX_READERS: usize = 8;
 /// # Errors
 /// When there is no folder for it that is this user's alone.
 pub fn bind() -> io::Result<(PathBuf, UnixListener)> {
-    let folder = places::folder();
-    places::make(&folder)?;
-    let path = places::socket_of(&folder, std::process::id());
+    let folder = sockets::folder();
+    sockets::make(&folder)?;
+    let path = sockets::socket_of(&folder, std::process::id());
     // Who finds a socket that does not listen yet takes its process for one that was killed, and removes it.
     let unready = path.with_extension("new");
     // A process that had this number before was killed.
@@ -44,8 +44,8 @@ pub fn bind() -> io::Result<(PathBuf, UnixListener)> {
 /// Until the task is dropped.
 pub async fn serve(listener: UnixListener, observed: Arc<Observed>) {
     // Of processes that were killed. Nobody else may ever look for them, and they would hide the others.
-    for socket in places::sockets(&places::folder()) {
-        let _ = places::connect(&socket).await;
+    for socket in sockets::sockets(&sockets::folder()) {
+        let _ = sockets::connect(&socket).await;
     }
     let mut readers = JoinSet::new();
     loop {

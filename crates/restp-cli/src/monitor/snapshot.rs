@@ -1,6 +1,6 @@
 //! One look at all connections of a command. `restp top --json` prints these, and reads them from other processes.
 
-use crate::transfer::findings;
+use crate::transfer::diagnosis;
 use restp::clock::Clock;
 use restp::{ConnectionView, Overview, PathStats};
 use restp_base::time::{Duration, Time};
@@ -158,7 +158,7 @@ impl Connection {
             streams_opened: view.streams.map_or(0, |streams| streams.opened),
             in_flight: stats.in_flight_segments,
             paths: stats.paths.iter().map(Path::of).collect(),
-            found: findings::since_the_beginning(&stats.paths),
+            found: diagnosis::since_the_beginning(&stats.paths),
         }
     }
 }

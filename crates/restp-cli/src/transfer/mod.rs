@@ -30,7 +30,7 @@
 //! | `inlet` | exact numbers of bytes from a connection |
 //! | `sender`, `receiver` | the two ends |
 //! | `watch` | what a transfer looks like while it runs; outages noticed |
-//! | `findings` | what was found on the paths, in words |
+//! | `diagnosis` | what was found on the paths, in words |
 //! | `outcome` | the result both ends print |
 
 mod agreement;
@@ -38,8 +38,8 @@ mod capability;
 mod claims;
 mod codec;
 mod copy;
+pub(crate) mod diagnosis;
 mod filled;
-pub(crate) mod findings;
 mod fitness;
 pub(crate) mod folder;
 mod inlet;

@@ -1,6 +1,6 @@
 //! The result of a transfer: the same fields at both ends.
 
-use super::findings;
+use super::diagnosis;
 use super::{Digest, LEAD_BYTES, Watch, hex};
 use crate::output::{bytes, rate};
 use restp::{Connection, PathStats};
@@ -94,7 +94,7 @@ pub struct PathOutcome {
     pub local: SocketAddr,
     /// Address there.
     pub remote: SocketAddr,
-    /// Transport bytes sent from here, headers and repeats included.
+    /// Transport bytes sent from here, headers and retransmissions included.
     pub bytes_sent: u64,
     /// Datagrams sent from here.
     pub packets_sent: u64,
@@ -149,7 +149,7 @@ impl Outcome {
                 .iter()
                 .map(|path| PathOutcome::new(path, down(path)))
                 .collect(),
-            found: findings::since_the_beginning(&stats.paths),
+            found: diagnosis::since_the_beginning(&stats.paths),
             changes: watch
                 .changes(connection)
                 .into_iter()

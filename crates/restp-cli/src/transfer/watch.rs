@@ -1,7 +1,7 @@
-//! What a transfer looks like while it runs, by regular looks at its counters: progress for eyes, and outages of
+//! What a transfer looks like while it runs, by regular looks at its counters: progress for people, and outages of
 //! the path.
 
-use super::findings::{self, Span};
+use super::diagnosis::{self, Span};
 use restp::clock::Clock;
 use restp::{Connection, FlowStats, PathAddress, PathEvent, PathState, PathStats};
 use restp_base::observe::Changed;
@@ -252,7 +252,7 @@ impl Lately {
                 },
             })
             .collect();
-        let found = findings::sentences(&spans);
+        let found = diagnosis::sentences(&spans);
         if self.looks.len() >= LOOKS {
             self.looks.pop_front();
         }

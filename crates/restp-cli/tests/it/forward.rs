@@ -69,20 +69,20 @@ fn watched(to: &str) -> (SocketAddr, Arc<Mutex<BTreeSet<Vec<u8>>>>) {
     let address = outside.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(BTreeSet::new()));
     let (seen, client) = (asked.clone(), Arc::new(Mutex::new(None)));
-    let (out, inn, back_to) = (
+    let (tx, rx, back_to) = (
         outside.try_clone().unwrap(),
         inside.try_clone().unwrap(),
         client.clone(),
     );
     spawn(move || {
         let mut buffer = [0; 65_536];
-        while let Ok((length, from)) = out.recv_from(&mut buffer) {
+        while let Ok((length, from)) = tx.recv_from(&mut buffer) {
             // Requests for sessions: docs/protocol/sealed.md.
             if [0x80, 0x81, 0x85].contains(&buffer[0]) {
                 seen.lock().unwrap().insert(buffer[1..9].to_vec());
             }
             *client.lock().unwrap() = Some(from);
-            let _ = inn.send(&buffer[..length]);
+            let _ = rx.send(&buffer[..length]);
         }
     });
     spawn(move || {

@@ -201,7 +201,7 @@ fn a_dead_path_does_not_keep_the_others_from_being_set_up() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "a", &content(100_000));
     let addresses = ["--address", &dead, "--address", &receiver.address];
-    // The dead one's SYN is repeated after this time.
+    // The dead one's SYN is retransmitted after this time.
     let patient = ["--set", "handshake-rto=60 s"];
     let sent = restp(
         &[

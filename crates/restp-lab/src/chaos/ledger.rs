@@ -69,7 +69,7 @@ impl Ledger {
 
     /// Who said `pdu`, which comes by `path`, if possible the side `from`: of several that are alike the first that has not been
     /// heard, rather one that left by this path, or the last, which a seal hands on twice when its sender has moved.
-    pub fn hear(&mut self, from: super::Side, path: Option<usize>, pdu: &[u8]) -> Option<Saying> {
+    pub fn on_received(&mut self, from: super::Side, path: Option<usize>, pdu: &[u8]) -> Option<Saying> {
         let sayings = self.said.get_mut(pdu)?;
         let is_from = |saying: &Saying| saying.packet.is_some() && saying.party == Party::Side(from);
         let any = sayings.iter().any(is_from);

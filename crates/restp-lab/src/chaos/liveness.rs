@@ -9,7 +9,7 @@ use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_proto::composition::{Composition, ValidComposition};
 use restp_services::connection_management::{Establishment, TIME_WAIT};
-use restp_services::loss_handling::Finding;
+use restp_services::loss_handling::LossSignal;
 
 /// Most bytes of a header that matter for how long a packet takes.
 const HEADER_BYTES: u64 = 100;
@@ -90,7 +90,7 @@ fn shortest_silence(composition: &Composition, counts: bool) -> Duration {
             composition.handshake.attempts.saturating_sub(1),
         ));
     }
-    let timeout = composition.loss_handling.reaction(Finding::Timeout);
+    let timeout = composition.loss_handling.reaction(LossSignal::Timeout);
     if timeout.count_attempt || counts {
         let rto = composition.rto;
         let waits = (1..rto.attempts).map(|attempt| (rto.floor * (1 << attempt.min(20))).min(rto.ceiling));

@@ -334,9 +334,9 @@ impl<'a> Wire<'a> {
     }
 
     /// The seal of `side` hands a PDU up that came along `path`: who said it.
-    pub fn hear(&mut self, side: Side, path: PathAddress, pdu: &[u8]) -> Option<Saying> {
+    pub fn on_received(&mut self, side: Side, path: PathAddress, pdu: &[u8]) -> Option<Saying> {
         let path = host::path_of(self.case, side, path);
-        self.ledger.hear(side.other(), path, pdu)
+        self.ledger.on_received(side.other(), path, pdu)
     }
 
     /// A sealed datagram is about to leave: what attackers make of it. False when it goes no further.

@@ -17,9 +17,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub enum Note {
     /// The engine sent this PDU.
-    Said(Datagram),
+    Sent(Datagram),
     /// It was handed this PDU.
-    Heard(Datagram),
+    Received(Datagram),
     /// Because of the PDU handed to it last a flow began.
     Accepted(FlowId),
     /// Because of the PDU handed to it last a flow ended.
@@ -116,7 +116,7 @@ impl Machine for Tap {
             self.hears = true;
             self.notes
                 .borrow_mut()
-                .push(Note::Heard(Datagram::clone(datagram)));
+                .push(Note::Received(Datagram::clone(datagram)));
         }
         self.engine.handle(now, input);
     }
@@ -124,7 +124,7 @@ impl Machine for Tap {
         self.hears = false;
         let sends = self.engine.poll_transmit(now, out);
         if sends {
-            self.notes.borrow_mut().push(Note::Said(out.clone()));
+            self.notes.borrow_mut().push(Note::Sent(out.clone()));
         }
         sends
     }

@@ -99,8 +99,8 @@ impl Watch {
         trace: &mut Trace,
     ) {
         match note {
-            Note::Said(datagram) => wire.say(now, side, &datagram, trace),
-            Note::Heard(datagram) => self.hear(now, side, &datagram, early, wire, trace),
+            Note::Sent(datagram) => wire.say(now, side, &datagram, trace),
+            Note::Received(datagram) => self.on_received(now, side, &datagram, early, wire, trace),
             Note::Accepted(flow) => {
                 let conversation = (self.last).and_then(|saying| wire.owner_of(saying.packet?));
                 let began =
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    fn hear(
+    fn on_received(
         &mut self,
         now: Time,
         side: Side,
@@ -126,7 +126,7 @@ impl Watch {
         trace: &mut Trace,
     ) {
         let pdu = Bytes::from(datagram.to_vec());
-        self.last = wire.hear(side, datagram.path, &pdu);
+        self.last = wire.on_received(side, datagram.path, &pdu);
         let genuine = (self.last).filter(|saying| saying.party == Party::Side(side.other()));
         match genuine.and_then(|saying| saying.packet) {
             Some(packet) => {

@@ -158,9 +158,9 @@ fn stats_since(now: FlowStats, then: &FlowStats) -> FlowStats {
             path.arrived_payload_bytes = path
                 .arrived_payload_bytes
                 .saturating_sub(then.arrived_payload_bytes);
-            path.repeated_payload_bytes = path
-                .repeated_payload_bytes
-                .saturating_sub(then.repeated_payload_bytes);
+            path.duplicate_payload_bytes = path
+                .duplicate_payload_bytes
+                .saturating_sub(then.duplicate_payload_bytes);
         }
         path
     };
@@ -171,9 +171,9 @@ fn stats_since(now: FlowStats, then: &FlowStats) -> FlowStats {
         retransmitted_packets: now
             .retransmitted_packets
             .saturating_sub(then.retransmitted_packets),
-        repeated_payload_bytes: now
-            .repeated_payload_bytes
-            .saturating_sub(then.repeated_payload_bytes),
+        retransmitted_payload_bytes: now
+            .retransmitted_payload_bytes
+            .saturating_sub(then.retransmitted_payload_bytes),
         report_bytes: less(now.report_bytes, then.report_bytes),
         lost_packets: now.lost_packets.saturating_sub(then.lost_packets),
         timed_out_packets: now.timed_out_packets.saturating_sub(then.timed_out_packets),

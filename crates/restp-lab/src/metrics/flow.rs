@@ -24,7 +24,7 @@ pub struct FlowResult {
     pub goodput_bps: Option<f64>,
     /// Bits delivered to the application per second while all flows of the run are open, until its end.
     pub shared_bps: Option<f64>,
-    /// Application bits sent per second, repeats included.
+    /// Application bits sent per second, retransmissions included.
     pub throughput_bps: Option<f64>,
     /// All transport bits sent per second, both directions, headers included.
     pub load_bps: Option<f64>,
@@ -121,7 +121,7 @@ pub struct PathResult {
     pub packets_lost: u64,
     /// Smoothed round-trip time at the end.
     pub srtt_ms: Option<f64>,
-    /// Times it was silent for too long, and the sender repeated elsewhere what it carried.
+    /// Times it was silent for too long, and the sender retransmitted elsewhere what it carried.
     pub suspicions: u64,
     /// Times the sender took it for dead.
     pub down_events: u64,
@@ -243,7 +243,7 @@ impl FlowResult {
                 .map(|ms| ms / 1e3),
             sent_packets: sent.sent_packets,
             retransmitted_packets: sent.retransmitted_packets,
-            repeat_share: share(sent.repeated_payload_bytes),
+            repeat_share: share(sent.retransmitted_payload_bytes),
             report_bytes: received.report_bytes,
             report_share: received.report_bytes.and_then(share),
             lost_packets: sent.lost_packets,
@@ -325,7 +325,7 @@ fn paths(
             .iter()
             .find(|stats| stats.path == attempt.path.reversed());
         let arrived = theirs.filter(|stats| stats.arrived_payload_bytes > 0);
-        let unique = |stats: &PathStats| stats.arrived_payload_bytes - stats.repeated_payload_bytes;
+        let unique = |stats: &PathStats| stats.arrived_payload_bytes - stats.duplicate_payload_bytes;
         PathResult {
             local: plan.from.clone(),
             remote: plan.to.clone(),

@@ -19,7 +19,7 @@ pub struct GroupResult {
     pub advantage: Option<f64>,
     /// What the one that gets least of them gets, per what they get in the mean.
     pub least_share: Option<f64>,
-    /// Application bits that their senders sent per second, repeats included.
+    /// Application bits that their senders sent per second, retransmissions included.
     pub throughput_bps: Option<f64>,
     /// All transport bits of both ends per second.
     pub load_bps: Option<f64>,

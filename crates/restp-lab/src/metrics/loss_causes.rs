@@ -82,11 +82,11 @@ impl Inferred {
 #[derive(Debug, Default)]
 pub struct CauseLedger {
     /// By the address that it left from.
-    known: BTreeMap<(HostId, Transmitted), Said>,
+    known: BTreeMap<(HostId, Transmitted), Attribution>,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct Attribution {
     truth: Option<DropReason>,
     inferred: Option<Cause>,
 }
@@ -94,22 +94,22 @@ struct Said {
 impl CauseLedger {
     /// The network lost a segment; the last line that does something to it counts.
     pub fn on_lost(&mut self, lost: LostSegment) {
-        let said = self.known.entry((lost.from, lost.segment)).or_default();
-        said.truth = Some(lost.reason);
+        let attribution = self.known.entry((lost.from, lost.segment)).or_default();
+        attribution.truth = Some(lost.reason);
     }
 
     /// The sender takes a segment that left `from` for lost; what it concludes last counts.
     pub fn on_declared(&mut self, from: HostId, loss: &Loss) {
-        let said = self.known.entry((from, loss.segment)).or_default();
-        said.inferred = Some(loss.cause);
+        let attribution = self.known.entry((from, loss.segment)).or_default();
+        attribution.inferred = Some(loss.cause);
     }
 
     /// At the end: what was declared lost, and the network has not lost by then, was late.
     pub fn causes(&self) -> LossCauses {
         let mut causes = LossCauses::default();
-        for said in self.known.values() {
-            if let Some(inferred) = said.inferred {
-                causes.count(said.truth, inferred);
+        for attribution in self.known.values() {
+            if let Some(inferred) = attribution.inferred {
+                causes.count(attribution.truth, inferred);
             }
         }
         causes

@@ -5,11 +5,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// Late packets are not repeated: they hold the receive buffer until they come.
+    /// Late packets are not retransmitted: they hold the receive buffer until they come.
     Cmt,
-    /// Late packets are repeated after three reports.
+    /// Late packets are retransmitted after three reports.
     Mfr,
-    /// Late packets are repeated after three to five reports: more where more of the receive buffer is free.
+    /// Late packets are retransmitted after three to five reports: more where more of the receive buffer is free.
     Amfr,
 }
 
@@ -27,7 +27,7 @@ pub struct Parameters {
     pub late: f64,
     /// Chance that a late packet is still missing after one more report, `0 ..= 1`.
     pub still_late: f64,
-    /// Rounds that a late packet which is not repeated holds the buffer, on average, `1 ..= 1000`.
+    /// Rounds that a late packet which is not retransmitted holds the buffer, on average, `1 ..= 1000`.
     pub blocked_rounds: f64,
     /// Propagation delay that each round has, seconds, `0 ..= 60`.
     pub delay: f64,

@@ -12,7 +12,7 @@ const LONGEST_RTO: f64 = 60.0;
 const DOUBLINGS: u32 = 6;
 /// Reports that the sender takes for a loss.
 const REPORTS: u32 = 3;
-/// A late packet that is not repeated has come by itself as if the sender had waited for this many.
+/// A late packet that is not retransmitted has come by itself as if the sender had waited for this many.
 const REPORTS_UNTIL_LATE: u32 = 5;
 /// Free share of the buffer below which AMFR waits for three reports, and for four (SMT §3.5).
 const CRITICAL: f64 = 0.45;
@@ -35,7 +35,7 @@ pub struct State {
     threshold: u32,
     /// Free packets of the receive buffer.
     free: u32,
-    /// A late packet that nobody repeats holds the buffer.
+    /// A late packet that nobody retransmits holds the buffer.
     blocked: bool,
 }
 
@@ -228,7 +228,7 @@ impl Rules {
         }
     }
 
-    /// Reports until a late packet is repeated.
+    /// Reports until a late packet is retransmitted.
     fn reports(&self, free: u32) -> u32 {
         let share = f64::from(free) / f64::from(self.parameters.buffer);
         match self.scheme {

@@ -40,7 +40,7 @@ pub struct TracesWanted {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traces {
     /// Of each sender: `at_s`, `flow`, `congestion_window_bytes`, `in_flight_segments`, `srtt_s`, `rto_s`,
-    /// `sent_payload_bytes` (repeats included).
+    /// `sent_payload_bytes` (retransmissions included).
     pub window: Table,
     /// Of each path of each sender: `at_s`, `flow`, `path` (from 0, in the order written), `sent_bytes`,
     /// `received_bytes`, `lost_packets`, `srtt_s`.

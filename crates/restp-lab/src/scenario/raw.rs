@@ -188,7 +188,7 @@ pub(super) type RawSet = BTreeMap<String, Spanned<toml::Value>>;
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFlow {
     pub name: Spanned<String>,
-    /// For eyes: what a choice of keys is called in the coordinates of a point.
+    /// For diagnostics only: what a choice of keys is called in the coordinates of a point.
     #[serde(default, rename = "label")]
     _label: String,
     pub count: Option<Spanned<u64>>,

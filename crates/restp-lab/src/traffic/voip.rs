@@ -6,7 +6,7 @@ use restp_base::time::Duration;
 /// Bytes of a voice frame: 20 ms at 64 kbit/s.
 const FRAME_BYTES: u64 = 160;
 const INTERVAL: Duration = Duration::from_millis(20);
-/// A frame that takes longer is of no use (ResTP §4.5): 30 ms one way, 90 ms for a repeat, two frames.
+/// A frame that takes longer is of no use (ResTP §4.5): 30 ms one way, 90 ms for a retransmission, two frames.
 const DEADLINE: Duration = Duration::from_millis(160);
 
 /// A talk of `duration`, without end when absent.

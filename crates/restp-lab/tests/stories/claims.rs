@@ -92,7 +92,7 @@ fn partial_reliability_misses_the_fewest_frames() {
 }
 
 #[test]
-fn a_hole_is_worth_waiting_for_as_long_as_a_repeat_takes() {
+fn a_hole_is_worth_waiting_for_as_long_as_a_retransmission_takes() {
     let settings = [("link.bottleneck.loss.direction", "forward"), ("runs", "2")];
     small("e5-hold.toml", &settings, &[], 7);
 }

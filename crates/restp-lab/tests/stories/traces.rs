@@ -78,14 +78,14 @@ fn a_trace_changes_nothing_and_says_what_the_result_says() {
         let last = *integers(&traces.window, "sent_payload_bytes")
             .last()
             .expect("rows");
-        assert_eq!(payload, last, "{transport}: both count repeats");
+        assert_eq!(payload, last, "{transport}: both count retransmissions");
 
-        // A repeat has a number that was there before: as many of them as the flow counts.
+        // A retransmission has a number that was there before: as many of them as the flow counts.
         let mut highest = -1;
         let numbers = sent
             .iter()
             .filter(|row| integers(sequence, "payload_bytes")[**row] > 0);
-        let repeats = numbers
+        let retransmissions = numbers
             .filter(|row| {
                 let number = integers(sequence, "sequence")[**row];
                 let seen = number <= highest;
@@ -93,8 +93,8 @@ fn a_trace_changes_nothing_and_says_what_the_result_says() {
                 seen
             })
             .count();
-        assert_eq!(repeats as u64, flow.retransmitted_packets, "{transport}");
-        assert!(repeats >= 3, "{transport}: three packets were lost");
+        assert_eq!(retransmissions as u64, flow.retransmitted_packets, "{transport}");
+        assert!(retransmissions >= 3, "{transport}: three packets were lost");
 
         assert_eq!(
             *integers(&traces.queue, "packets").iter().max().expect("rows"),

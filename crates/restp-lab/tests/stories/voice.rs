@@ -46,7 +46,7 @@ fn a_talk_without_losses_is_on_time_everywhere() {
     }
 }
 
-/// Frame 20 is lost and repeated a round trip later. Until then TCP holds what follows and then returns all of it in
+/// Frame 20 is lost and retransmitted a round trip later. Until then TCP holds what follows and then returns all of it in
 /// one read: with lengths every frame is found, as fixed frames only the head of the first one is.
 #[test]
 fn a_raw_sink_loses_the_heads_of_frames_that_a_stream_merged() {
@@ -71,7 +71,7 @@ fn a_raw_sink_loses_the_heads_of_frames_that_a_stream_merged() {
         "nothing is missing from the stream"
     );
     let lost = raw.lost_messages.expect("counted");
-    // The set-up merges the first four frames; the repeat comes with those of a round trip, four or five of 20 ms.
+    // The set-up merges the first four frames; the retransmission comes with those of a round trip, four or five of 20 ms.
     assert!((6..=11).contains(&lost), "{lost}");
     assert_eq!(raw.delivered_messages, Some(50 - lost));
 }

@@ -25,7 +25,7 @@ const JOIN: HandshakeParameters = HandshakeParameters {
 
 /// A pair of addresses the association may use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct CandidatePath {
     pub(crate) address: PathAddress,
     /// How many were added before it, up to 256: others that are removed do not move it.
     number: u8,
@@ -34,7 +34,7 @@ pub(crate) struct Line {
     at: Option<Time>,
 }
 
-impl Line {
+impl CandidatePath {
     pub(super) fn number(&self) -> usize {
         self.number.into()
     }
@@ -52,10 +52,10 @@ impl Line {
     }
 }
 
-/// A line to be dialled now: the endpoint has ports, numbers and chance.
+/// A candidate path to be dialled now: the endpoint has ports, numbers and chance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dial {
-    line: usize,
+    candidate: usize,
     pub(crate) address: PathAddress,
     pub(crate) port: u16,
 }
@@ -77,10 +77,15 @@ impl Association {
 
     /// One more pair of addresses to use. `backup`: only when no other path works.
     pub(crate) fn add_line(&mut self, now: Time, address: PathAddress, backup: bool) {
-        if self.lines.len() >= MAX_PATHS || self.lines.iter().any(|line| line.address == address) {
+        if self.candidates.len() >= MAX_PATHS
+            || self
+                .candidates
+                .iter()
+                .any(|candidate| candidate.address == address)
+        {
             return;
         }
-        let ahead = self.lines.len() as u64;
+        let ahead = self.candidates.len() as u64;
         let at = if self.shared.is_opening() {
             self.opened_at.max(now) + HEAD_START * ahead
         } else {
@@ -88,7 +93,7 @@ impl Association {
         };
         let number = self.free_number();
         self.next_number = number.wrapping_add(1);
-        self.lines.push(Line {
+        self.candidates.push(CandidatePath {
             address,
             number,
             backup,
@@ -96,24 +101,31 @@ impl Association {
         });
     }
 
-    /// The next number that no line has: after 256 lines they begin again.
+    /// The next number that no candidate has: after 256 candidates they begin again.
     fn free_number(&self) -> u8 {
-        let is_free = |number: &u8| self.lines.iter().all(|line| line.number != *number);
+        let is_free = |number: &u8| {
+            self.candidates
+                .iter()
+                .all(|candidate| candidate.number != *number)
+        };
         let mut numbers = (0..=u8::MAX).map(|ahead| self.next_number.wrapping_add(ahead));
-        numbers.find(is_free).unwrap_or_default() // there are fewer lines
+        numbers.find(is_free).unwrap_or_default() // there are fewer candidates
     }
 
     /// The pair is neither used nor dialled any more; what it carries goes over another. False when no other works;
     /// none when it is no path of this association.
     pub(crate) fn remove_line(&mut self, now: Time, address: PathAddress) -> Option<bool> {
-        // A path that the peer dialled has no line here.
-        let line = self.lines.iter().position(|line| line.address == address);
-        let is_it = |member: &Member| match line {
-            Some(_) => member.line == line && !member.vacant,
+        // A path that the peer dialled has no candidate here.
+        let candidate = self
+            .candidates
+            .iter()
+            .position(|candidate| candidate.address == address);
+        let is_it = |member: &Member| match candidate {
+            Some(_) => member.candidate == candidate && !member.vacant,
             None => member.connection.address() == address && !member.vacant,
         };
         let ordinal = self.shared.paths().iter().position(is_it);
-        if line.is_none() && ordinal.is_none() {
+        if candidate.is_none() && ordinal.is_none() {
             return None;
         }
         let paths = self.shared.paths();
@@ -131,12 +143,12 @@ impl Association {
         if !other_that(remains) {
             return Some(false);
         }
-        if let Some(line) = line {
-            self.lines.remove(line);
+        if let Some(candidate) = candidate {
+            self.candidates.remove(candidate);
             for member in self.shared.paths_mut().iter_mut() {
-                member.line = match member.line {
-                    Some(own) if own == line => None, // not dialled again
-                    Some(own) => Some(own - usize::from(own > line)),
+                member.candidate = match member.candidate {
+                    Some(own) if own == candidate => None, // not dialled again
+                    Some(own) => Some(own - usize::from(own > candidate)),
                     None => None,
                 };
             }
@@ -148,23 +160,23 @@ impl Association {
         Some(true)
     }
 
-    /// The next line whose time has come.
+    /// The next candidate whose time has come.
     pub(crate) fn poll_dial(&mut self, now: Time) -> Option<Dial> {
-        let due = |line: &Line| line.at.is_some_and(|at| at <= now);
-        let line = self.lines.iter().position(due)?;
+        let due = |candidate: &CandidatePath| candidate.at.is_some_and(|at| at <= now);
+        let candidate = self.candidates.iter().position(due)?;
         let live = self.shared.paths().iter().filter(|member| !member.vacant);
         if self.shared.is_over() || live.count() >= MAX_PATHS {
             return None;
         }
-        self.lines[line].at = None;
+        self.candidates[candidate].at = None;
         Some(Dial {
-            line,
-            address: self.lines[line].address,
+            candidate,
+            address: self.candidates[candidate].address,
             port: self.port,
         })
     }
 
-    /// A line is dialled from `ports`. Returns the path's ordinal.
+    /// A candidate is dialled from `ports`. Returns the path's ordinal.
     pub(crate) fn dial(
         &mut self,
         now: Time,
@@ -174,9 +186,9 @@ impl Association {
         nonce: Nonce,
         cookie: Option<Cookie>,
     ) -> usize {
-        let line = self.lines.get(dial.line);
-        let backup = line.is_some_and(|line| line.backup);
-        let number = line.map_or(0, |line| line.number);
+        let candidate = self.candidates.get(dial.candidate);
+        let backup = candidate.is_some_and(|candidate| candidate.backup);
+        let number = candidate.map_or(0, |candidate| candidate.number);
         let keys = self.keys().filter(|_| self.shared.is_established());
         let (setup, below) = match keys {
             None => (self.capable(number), self.below.clone()),
@@ -201,7 +213,7 @@ impl Association {
         if joins && !self.give_lane(now, &mut connection) {
             connection.abort(now); // dialled again when one is free
         }
-        let member = Member::new(connection, backup && joins, Some(dial.line));
+        let member = Member::new(connection, backup && joins, Some(dial.candidate));
         self.shared.paths_mut().put(ordinal, member);
         ordinal
     }
@@ -346,13 +358,13 @@ impl Association {
             self.shared.place_again(ordinal);
             let member = &mut self.shared.paths_mut()[ordinal];
             member.connection.abort(now);
-            member.line = None; // another is dialled on it
+            member.candidate = None; // another is dialled on it
             while member.connection.poll_notice().is_some() {} // it was never more than an attempt
         }
-        let won = self.shared.paths()[winner].line;
-        for (index, line) in self.lines.iter_mut().enumerate() {
+        let won = self.shared.paths()[winner].candidate;
+        for (index, candidate) in self.candidates.iter_mut().enumerate() {
             if Some(index) != won {
-                line.at = Some(now);
+                candidate.at = Some(now);
             }
         }
     }

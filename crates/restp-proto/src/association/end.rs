@@ -19,7 +19,7 @@ impl Association {
     }
 
     pub(super) fn break_off(&mut self, now: Time, reason: CloseReason) {
-        self.lines.clear();
+        self.candidates.clear();
         self.shared.break_off(now, reason);
         self.stop_stream();
     }
@@ -37,7 +37,7 @@ impl Association {
         if !self.shared.concludes(now) {
             return;
         }
-        self.lines.clear();
+        self.candidates.clear();
         let none = !self.shared.paths().iter().any(|member| member.works());
         for member in self.shared.paths_mut().iter_mut() {
             if member.works() || none && member.connection.is_established() {
@@ -54,10 +54,11 @@ impl Association {
         self.reroute(now, ordinal);
         self.shared.forget_path(ordinal);
         self.shared.tell(ordinal, PathState::Closed);
-        let line = self.shared.paths()[ordinal].line;
-        let racing = self.shared.is_opening() && self.lines.iter().any(|line| line.is_waiting());
+        let candidate = self.shared.paths()[ordinal].candidate;
+        let racing =
+            self.shared.is_opening() && self.candidates.iter().any(|candidate| candidate.is_waiting());
         if !self.any(|connection| !connection.is_over()) && !racing {
-            self.lines.clear();
+            self.candidates.clear();
             self.shared.end(now, reason);
             return self.stop_stream();
         }
@@ -69,8 +70,8 @@ impl Association {
         if !works && matches!(reason, CloseReason::TimedOut(_)) {
             return self.break_off(now, reason);
         }
-        if let Some(line) = line.and_then(|line| self.lines.get_mut(line)) {
-            line.redial(now);
+        if let Some(candidate) = candidate.and_then(|candidate| self.candidates.get_mut(candidate)) {
+            candidate.redial(now);
         }
     }
 }

@@ -134,7 +134,7 @@ impl Association {
                 });
             }
             self.shared.tell(ordinal, PathState::Up);
-            self.rescue_all();
+            self.reinject_all();
         }
     }
 
@@ -153,11 +153,11 @@ impl Association {
             }
         }
         if up {
-            let lines = self
-                .lines
+            let candidates = self
+                .candidates
                 .iter_mut()
-                .filter(|line| line.address.local == local && line.is_waiting());
-            lines.for_each(|line| line.dial_at(now));
+                .filter(|candidate| candidate.address.local == local && candidate.is_waiting());
+            candidates.for_each(|candidate| candidate.dial_at(now));
         }
     }
 
@@ -208,7 +208,7 @@ impl Association {
     }
 
     /// A path has come up: it takes over from those that are silent.
-    pub(super) fn rescue_all(&mut self) {
+    pub(super) fn reinject_all(&mut self) {
         for ordinal in 0..self.shared.paths().len() {
             let member = &self.shared.paths()[ordinal];
             if !member.vacant && !member.works() {

@@ -2,7 +2,7 @@
 //! window, data, the end (ResTP §3.1.13; OP-55).
 
 use super::Association;
-use crate::connection::{Packet, Said, kept};
+use crate::connection::{DssUpdate, Packet, kept};
 use crate::wire::Flags;
 use bytes::Bytes;
 use restp_base::flow::PathState;
@@ -33,11 +33,11 @@ impl Association {
         let (window, is_slice) = (packet.header.window, packet.is_slice);
         let breaks_off = packet.header.flags.has(Flags::RST);
         self.shared.paths_mut().introduce(now, ordinal);
-        let (mut said, arrived) = self.shared.paths_mut()[ordinal]
+        let (mut update, arrived) = self.shared.paths_mut()[ordinal]
             .connection
             .handle_path(now, packet);
         if breaks_off {
-            self.on_said(now, ordinal, std::mem::take(&mut said)); // perhaps everything is over; the path is, in any case
+            self.on_dss_update(now, ordinal, std::mem::take(&mut update)); // perhaps everything is over; the path is, in any case
             self.conclude(now);
         }
         if self.shared.receiver().next().is_none()
@@ -46,12 +46,12 @@ impl Association {
             self.begin(keys, window);
         }
         self.collect(now, ordinal);
-        if let Some(number) = said.data {
+        if let Some(number) = update.data {
             arrived
                 .into_iter()
                 .for_each(|payload| self.on_data(now, number, payload, is_slice));
         }
-        self.on_said(now, ordinal, said);
+        self.on_dss_update(now, ordinal, update);
         self.on_answers(now, ordinal);
         self.conclude(now);
     }
@@ -90,7 +90,7 @@ impl Association {
         }
         self.begin_lane(now, ordinal);
         self.shared.tell(ordinal, PathState::Up);
-        self.rescue_all();
+        self.reinject_all();
     }
 
     /// Does the path carry numbers of the association?
@@ -120,17 +120,17 @@ impl Association {
     }
 
     /// Connection-level acknowledgement, window and end.
-    fn on_said(&mut self, now: Time, ordinal: usize, said: Said) {
+    fn on_dss_update(&mut self, now: Time, ordinal: usize, update: DssUpdate) {
         // A window says nothing without the pointer that it counts from: packets of other paths were later or earlier.
-        if let Some(number) = said.data_ack {
+        if let Some(number) = update.data_ack {
             let number = sequence::expand(self.shared.sender().first_data(), number);
             let counts = self.composition.flow_control != FlowControl::None;
-            let window = said.window.filter(|_| counts).map(u64::from);
+            let window = update.window.filter(|_| counts).map(u64::from);
             if !self.shared.on_data_ack(number, window) {
                 return; // acknowledges what was never sent
             }
         }
-        if let Some(fin) = said.fin {
+        if let Some(fin) = update.fin {
             self.on_fin(now, ordinal, fin);
         }
     }

@@ -145,7 +145,7 @@ impl Association {
             return;
         }
         self.shared.end(now, CloseReason::Finished);
-        self.lines.clear();
+        self.candidates.clear();
         for ordinal in 0..self.shared.paths().len() {
             if self.shared.paths()[ordinal].connection.is_established() {
                 self.with(ordinal, |connection| connection.conclude(now));

@@ -16,9 +16,9 @@ pub(super) struct Member {
     pub(super) health: PathHealth,
     /// Only used when no other path works (ResTP §3.1.12, B).
     pub(super) backup: bool,
-    /// Index of the line it was dialled on; none for the peer's.
-    pub(super) line: Option<usize>,
-    /// Which of the peer's lines it was dialled on, from 0, as its set-up said; none where this end dialled it.
+    /// Index of the candidate it was dialled on; none for the peer's.
+    pub(super) candidate: Option<usize>,
+    /// Which of the peer's candidates it was dialled on, from 0, as its set-up said; none where this end dialled it.
     pub(super) told_line: Option<usize>,
     /// It has ended and the endpoint has forgotten its ports.
     pub(super) vacant: bool,
@@ -37,7 +37,7 @@ pub(super) fn suspect_at(health: &PathHealth, connection: &Connection) -> Option
     let ack_wait = connection.composition().ack.unmeasured_wait();
     let sender = connection.sender();
     let round_trip = match connection.lane() {
-        Some(_) => sender.expected_rtt(), // what it carried and others repeat is no sample
+        Some(_) => sender.expected_rtt(), // what it carried and others retransmit is no sample
         None => sender.smoothed_rtt(),
     };
     let at = health.suspect_at(connection.unanswered(), round_trip, ack_wait);
@@ -45,12 +45,12 @@ pub(super) fn suspect_at(health: &PathHealth, connection: &Connection) -> Option
 }
 
 impl Member {
-    pub(super) fn new(connection: Connection, backup: bool, line: Option<usize>) -> Self {
+    pub(super) fn new(connection: Connection, backup: bool, candidate: Option<usize>) -> Self {
         Member {
             connection,
             health: PathHealth::default(),
             backup,
-            line,
+            candidate,
             told_line: None,
             vacant: false,
             answers: 0,
@@ -143,7 +143,7 @@ impl Path for Member {
     }
 
     fn share(&self, ordinal: usize) -> usize {
-        self.line.unwrap_or(ordinal)
+        self.candidate.unwrap_or(ordinal)
     }
     fn segment_bytes(&self) -> Option<u32> {
         (!self.vacant).then(|| self.sender().expected_segment_bytes())

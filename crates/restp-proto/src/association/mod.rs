@@ -22,7 +22,7 @@ mod stream;
 
 pub(crate) use dial::Dial;
 
-use dial::Line;
+use dial::CandidatePath;
 use member::Member;
 use stream::Stream;
 
@@ -55,7 +55,7 @@ pub(crate) struct Association {
     local_key: Hidden<Key>,
     /// The service it was opened to.
     port: u16,
-    lines: Vec<Line>,
+    candidates: Vec<CandidatePath>,
     /// The number of the next, unless one has it.
     next_number: u8,
     opened_at: Time,
@@ -100,7 +100,7 @@ impl Association {
             services,
             local_key: Hidden(local_key),
             port,
-            lines: Vec::new(),
+            candidates: Vec::new(),
             next_number: 0,
             opened_at: now,
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
@@ -158,7 +158,10 @@ impl Association {
         self.stream.as_deref().is_some_and(owes)
     }
     pub(crate) fn is_on(&self, local: std::net::SocketAddr) -> bool {
-        let dialled = self.lines.iter().any(|line| line.address.local == local);
+        let dialled = self
+            .candidates
+            .iter()
+            .any(|candidate| candidate.address.local == local);
         dialled || self.any(|connection| connection.is_on(local))
     }
     pub(crate) fn has_notices(&self) -> bool {
@@ -231,7 +234,11 @@ impl Association {
 
     /// When to call [`Association::on_deadline`], and why.
     pub(crate) fn deadline(&self) -> Option<(Time, Wakeup)> {
-        let dials = self.lines.iter().filter_map(|line| line.deadline()).min();
+        let dials = self
+            .candidates
+            .iter()
+            .filter_map(|candidate| candidate.deadline())
+            .min();
         let dials = dials.map(|at| (at, Wakeup::Retransmission));
         let stream = self.stream.as_deref().and_then(|stream| {
             // One that was touched and not polled since has something to do at once.
@@ -259,7 +266,7 @@ impl Association {
         }
         self.shared.on_deadline(now);
         if self.shared.is_over() {
-            self.lines.clear();
+            self.candidates.clear();
         }
         if self.shared.is_established() {
             self.judge(now);

@@ -1,7 +1,7 @@
 //! Paths that share the numbers of the association: one stream, lent to whichever path is asked (`numbering = shared`). Set-up,
 //! joins, liveness and removal are those of any path; what is different is here and in `lanes`.
 
-use super::dial::Line;
+use super::dial::CandidatePath;
 use super::{Association, Member};
 use crate::connection::{Connection, Stream as Lent, Turn, WriteTo, write};
 use bytes::Bytes;
@@ -305,11 +305,11 @@ impl Association {
         lanes.collect()
     }
 
-    /// The path on line `number` of who opened the association, in the order in which he added them, from 0.
+    /// The path on candidate `number` of who opened the association, in the order in which he added them, from 0.
     fn path_on(&self, number: usize) -> Option<usize> {
-        let of = |line: usize| self.lines.get(line).map(Line::number);
+        let of = |candidate: usize| self.candidates.get(candidate).map(CandidatePath::number);
         let is_on = |member: &Member| match self.shared.is_opened_here() {
-            true => member.line.and_then(of) == Some(number),
+            true => member.candidate.and_then(of) == Some(number),
             false => member.told_line == Some(number),
         };
         let mut paths = self.shared.paths().iter();
@@ -330,7 +330,7 @@ impl Association {
         let may = Member::may_acknowledge;
         let wanted = match self.composition.ack_return {
             AckReturn::Any => None,
-            AckReturn::Fixed(line) => self.path_on(line).filter(|_| stream.unheard_until <= now),
+            AckReturn::Fixed(candidate) => self.path_on(candidate).filter(|_| stream.unheard_until <= now),
         };
         let in_turn = wanted.into_iter();
         let in_turn = in_turn.chain(stream.owed.iter().copied()).chain([latest]);
@@ -417,7 +417,7 @@ impl Association {
         let sent = sender.counters();
         stats.sent_payload_bytes += sent.sent_payload_bytes;
         stats.retransmitted_packets += sent.retransmitted_packets;
-        stats.repeated_payload_bytes += sent.retransmitted_payload_bytes;
+        stats.retransmitted_payload_bytes += sent.retransmitted_payload_bytes;
         stats.lost_packets += sent.lost_packets;
         stats.encoded_packets += sent.encoded_packets;
         stats.timed_out_packets += sent.timed_out_packets;

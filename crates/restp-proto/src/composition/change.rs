@@ -59,7 +59,7 @@ impl Terms {
 }
 
 /// What an application relies on, and a peer does not take away unasked. That segments are acknowledged is no part of it: what
-/// repeats always is, and connections stay so.
+/// retransmits always is, and connections stay so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strength {
     /// None, partial, full.
@@ -127,7 +127,7 @@ pub(crate) fn under(terms: Terms, local: &Composition) -> Result<ValidCompositio
 /// When the set-up has settled what differs: the first key of that.
 pub fn change(from: &Composition, to: &Composition) -> Result<Change, ChangeError> {
     let differing = || KEYS.iter().filter(|key| key.read(from) != key.read(to));
-    let keeps_numbers = from.reliability.repeats() && to.reliability.repeats();
+    let keeps_numbers = from.reliability.retransmits() && to.reliability.retransmits();
     let is_settled = |name: &str| SETTLED.contains(&name) || (name == "reliability" && !keeps_numbers);
     if let Some(key) = differing().find(|key| is_settled(key.name)) {
         let read = |composition| key.read(composition).unwrap_or_else(|| "none".into());

@@ -18,7 +18,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::Ordering;
 use restp_services::path_management::PathMode;
-use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering};
+use restp_services::recovery::{LostRetransmissions, RecoveryChoice, Reordering};
 use restp_services::reliability::{FecCode, Reliability};
 use restp_services::scheduling::{Scheduling, Weights};
 
@@ -312,8 +312,8 @@ pub static KEYS: &[Key] = &[
         "lost-repeats",
         "RFC 6675 §4",
         "recovery = pipe",
-        named!(LostRepeats::ALL, |c| (c.recovery == RecoveryChoice::Pipe)
-            .then_some(&mut c.lost_repeats)),
+        named!(LostRetransmissions::ALL, |c| (c.recovery == RecoveryChoice::Pipe)
+            .then_some(&mut c.lost_retransmissions)),
     ),
     parameter(
         "reordering",

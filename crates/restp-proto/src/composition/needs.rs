@@ -184,7 +184,7 @@ impl Needs {
         let shares = self.failures > 0 && self.reliability == Arrival::Partial;
         let mut pairs = vec![("preset", self.preset(spread).to_owned())];
         let mut set = |key, value: &str| pairs.push((key, value.to_owned()));
-        let repeats = matches!(self.reliability, Arrival::Partial | Arrival::Full);
+        let retransmits = matches!(self.reliability, Arrival::Partial | Arrival::Full);
         let ordering = self.ordering.unwrap_or(match self.reliability {
             Arrival::None | Arrival::Quasi => Order::None,
             Arrival::Partial => Order::Partial,
@@ -210,7 +210,7 @@ impl Needs {
         if self.frame_bytes.is_some() || ordering == Order::None {
             set("framing", "fixed");
         }
-        if repeats {
+        if retransmits {
             // ResTP §3.5.9: blocks where there is room for them, a vector where there is little.
             let narrow = self.bandwidth == Bandwidth::Narrow && !shares;
             set("ack", if narrow { "positive+snack" } else { "positive+sack" });

@@ -72,7 +72,7 @@ fn error_bits(c: &Composition) -> ErrorControl {
         Detail::Snack => ErrorControl::NAK | ErrorControl::SAK,
     };
     [
-        (c.reliability.repeats(), ErrorControl::ARQ),
+        (c.reliability.retransmits(), ErrorControl::ARQ),
         (c.reliability.encodes(), ErrorControl::FEC),
         (c.crc, ErrorControl::CRC),
         (matches!(c.ack.schedule, Schedule::Delayed(_)), ErrorControl::DEL),
@@ -114,7 +114,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
     if !reliability.encodes_by(fec.code) {
         fec.code = reliability.default_code(); // whoever opens says which; see Connection::accept
     }
-    let feedback = reliability.repeats() || controlled || bits.flow_control != 0;
+    let feedback = reliability.retransmits() || controlled || bits.flow_control != 0;
     let ack = acknowledgement(bits, feedback, local);
     Composition {
         establishment: match bits.setup {
@@ -139,7 +139,7 @@ pub fn accept(bits: Services, local: &Composition) -> Result<ValidComposition, R
             (_, Detail::Nak | Detail::Sack { .. } | Detail::Snack) => RecoveryChoice::Pipe,
         },
         loss_handling: match local.loss_handling {
-            LossHandling::Outage | LossHandling::Adaptive if !reliability.repeats() => {
+            LossHandling::Outage | LossHandling::Adaptive if !reliability.retransmits() => {
                 LossHandling::Congestion
             }
             cause => cause,

@@ -16,7 +16,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::{AckReturn, NumberSpace, PathMode};
-use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
+use restp_services::recovery::{LostRetransmissions, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecCode, FecParameters, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -277,7 +277,7 @@ fn in_time(deadline: Duration, interval: Duration, most_percent: u32) -> Composi
     }
 }
 
-/// Every service unplugged. The flight limit has a meaning only once something is acknowledged; 256 segments are
+/// Every service off. The flight limit has a meaning only once something is acknowledged; 256 segments are
 /// 29 Mbit/s over 100 ms.
 fn plain() -> Composition {
     Composition {
@@ -289,7 +289,7 @@ fn plain() -> Composition {
         reliability: Reliability::Unreliable,
         ack: Acknowledgement::NONE,
         recovery: RecoveryChoice::Timer,
-        lost_repeats: LostRepeats::Evidence,
+        lost_retransmissions: LostRetransmissions::Evidence,
         reordering: Reordering::Threshold,
         loss_handling: LossHandling::Congestion,
         congestion: CongestionChoice::None(FlightLimit {

@@ -56,7 +56,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 
 /// True when somebody uses acknowledgements. What the header shows of the ACK module is just this.
 fn needs_ack(c: &Composition) -> bool {
-    c.reliability.repeats() || controlled(c) || windowed(c)
+    c.reliability.retransmits() || controlled(c) || windowed(c)
 }
 fn controlled(c: &Composition) -> bool {
     !matches!(c.congestion, CongestionChoice::None { .. })

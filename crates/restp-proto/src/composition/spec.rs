@@ -9,7 +9,7 @@ use restp_services::framing::Framing;
 use restp_services::loss_handling::LossHandling;
 use restp_services::ordering::{HoldParameters, Ordering};
 use restp_services::path_management::{AckReturn, NumberSpace, PathMode};
-use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering, RtoParameters};
+use restp_services::recovery::{LostRetransmissions, RecoveryChoice, Reordering, RtoParameters};
 use restp_services::reliability::{FecParameters, LENGTH_BYTES, Reliability};
 use restp_services::scheduling::Scheduling;
 
@@ -27,14 +27,14 @@ pub struct Composition {
     pub ordering: Ordering,
     /// How long a hole holds up what came after it, where holes may stay (OP-48). Local.
     pub hold: HoldParameters,
-    /// How long sent data is kept, and whether it is repeated (ResTP §3.5.8).
+    /// How long sent data is kept, and whether it is retransmitted (ResTP §3.5.8).
     pub reliability: Reliability,
     /// What feedback says and when it is sent (ResTP §3.5.9).
     pub ack: Acknowledgement,
     /// Which packets are lost, and how we know (ResTP §3.5.8). Local: no header bit names it.
     pub recovery: RecoveryChoice,
-    /// How the pipe rule finds a repeat that is lost again (RFC 6675 §4). Local.
-    pub lost_repeats: LostRepeats,
+    /// How the pipe rule finds a retransmission that is lost again (RFC 6675 §4). Local.
+    pub lost_retransmissions: LostRetransmissions,
     /// How the pipe rule takes what others have overtaken (RFC 8985 §6.2). Local.
     pub reordering: Reordering,
     /// What a loss is taken for (ResTP §3.6). Local.

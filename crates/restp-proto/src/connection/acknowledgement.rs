@@ -26,7 +26,7 @@ pub(super) fn detail(header: &Header, report: &mut AckReport) {
     }
 }
 
-/// What reports are taken for. When a hole is repeated follows from reliability, not from the format (OP-44); what an
+/// What reports are taken for. When a hole is retransmitted follows from reliability, not from the format (OP-44); what an
 /// encoded packet may still repair waits for more evidence than its name (ResTP §3.5.8).
 pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     let mut evidence = PipeParameters::new(composition.ack.detail);
@@ -43,7 +43,7 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
             ..evidence
         }
     } else if composition.ack.detail == Detail::Nak {
-        // One hole shows too little of what left later to judge a repeat by, but it is named as long as it is open.
+        // One hole shows too little of what left later to judge a retransmission by, but it is named as long as it is open.
         PipeParameters {
             again: Again::Late,
             ..evidence
@@ -59,7 +59,7 @@ pub(super) fn evidence(composition: &Composition) -> PipeParameters {
     };
     PipeParameters {
         reordering,
-        ..evidence.finding(composition.lost_repeats)
+        ..evidence.with_lost_retransmissions(composition.lost_retransmissions)
     }
 }
 

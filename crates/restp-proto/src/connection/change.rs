@@ -7,7 +7,7 @@ use restp_base::observe::{Changed, Why};
 use restp_base::time::Time;
 use restp_services::ack::AckTimer;
 use restp_services::congestion::Controller;
-use restp_services::loss_handling::Finding;
+use restp_services::loss_handling::LossSignal;
 use restp_services::recovery::Recovery;
 use restp_services::sender::SenderChange;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ pub(super) fn read(name: &str, composition: &Composition) -> String {
 /// the `window` that the last one had.
 fn sender_change(from: &Composition, c: &Connection, window: u64) -> SenderChange {
     let to = &c.composition;
-    let careful = |of: &Composition| of.loss_handling.reaction(Finding::Feedback).reduce_window;
+    let careful = |of: &Composition| of.loss_handling.reaction(LossSignal::Feedback).reduce_window;
     let finds = |of: &Composition| {
         let fast = of.congestion.fast_recovery();
         (of.recovery, fast, careful(of), acknowledgement::evidence(of))

@@ -19,7 +19,7 @@ impl Connection {
     /// Does its set-up say that it knows eras? Several paths have one.
     pub(super) fn knows_eras(&self) -> bool {
         let has_set_up = self.composition.establishment != Establishment::Connectionless;
-        has_set_up && self.subflow.is_none() && self.composition.reliability.repeats()
+        has_set_up && self.subflow.is_none() && self.composition.reliability.retransmits()
     }
 
     /// What the peer may propose from now on.

@@ -39,7 +39,7 @@ impl Connection {
             code,
             ..self.composition.fec
         };
-        let retransmits = self.composition.reliability.repeats();
+        let retransmits = self.composition.reliability.retransmits();
         FecEncoder::new(parameters, self.composition.hold.deadline, retransmits)
     }
 
@@ -83,7 +83,7 @@ impl Connection {
             return false;
         };
         let (kind, is_idle) = (encoder.code().kind(), encoder.is_idle());
-        let last = is_idle && !self.composition.reliability.repeats();
+        let last = is_idle && !self.composition.reliability.retransmits();
         if let Some(fin) = self.release.local_fin().filter(|_| last) {
             self.end_without_answer(now, fin);
         }

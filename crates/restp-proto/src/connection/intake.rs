@@ -3,7 +3,7 @@
 
 use super::eras::Place;
 use super::fec::is_encoded;
-use super::subflow::{Answer, Said};
+use super::subflow::{Answer, DssUpdate};
 use super::{Connection, State, acknowledgement, receive};
 use crate::wire::{Flags, Header};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub(crate) fn kept(payload: Bytes, is_slice: bool) -> Bytes {
 
 impl Connection {
     /// Takes a packet of this association. Returns what it says to one of several paths.
-    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> Said {
+    pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
         self.peer.get_or_insert(packet.peer);
         self.counters.received_packets += 1;
         self.counters.received_bytes += packet.bytes as u64;
@@ -52,11 +52,11 @@ impl Connection {
             if header.flags.has(Flags::SYN) && !header.flags.has(Flags::ACK) {
                 self.on_other_request(now, header);
             }
-            return Said::default();
+            return DssUpdate::default();
         }
         if packet.is_damaged {
             self.counters.corrupted_packets += 1; // treated as missing (OP-24)
-            return Said::default();
+            return DssUpdate::default();
         }
         if header.flags.has(Flags::RST) {
             return self.on_reset(now, header);
@@ -74,7 +74,7 @@ impl Connection {
             }
             State::Resetting { .. } | State::Closed => {}
         }
-        Said::default()
+        DssUpdate::default()
     }
 
     /// The answer to our SYN leaves out the bits of several paths: the one thing that may be answered otherwise (OP-27).
@@ -84,21 +84,21 @@ impl Connection {
     }
 
     /// SYN-SENT: only a SYN-ACK of our SYN counts, or after early data a response that doubles as one.
-    fn on_answer(&mut self, now: Time, packet: Packet<'_>) -> Said {
+    fn on_answer(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
         let header = packet.header;
         let answers = header.acknowledgement.is_none_or(|number| self.is_ours(number));
         let proved = matches!(self.exchange, Some(Exchange::Prove { .. }));
         let opens = header.flags.has(Flags::SYN | Flags::ACK) && (packet.payload.is_empty() || proved);
         if !opens || !answers || !self.agrees_on_code(header) {
             self.on_unplaced(packet, answers && proved);
-            return Said::default();
+            return DssUpdate::default();
         }
         match self.subflow.as_mut().map(|subflow| subflow.on_answer(header)) {
             Some(Answer::SinglePath) => self.leave_association(header),
             Some(Answer::Forged) => {
                 self.counters.rejected_packets += 1;
                 self.end(CloseReason::Refused, State::resetting(now));
-                return Said::default();
+                return DssUpdate::default();
             }
             Some(Answer::Accepted) | None => {}
         }
@@ -119,15 +119,15 @@ impl Connection {
         } else {
             self.counters.early_segments = self.sender.next_number() - self.origin;
         }
-        let said = if proved {
+        let update = if proved {
             self.on_established(now, packet)
         } else {
-            Said::default()
+            DssUpdate::default()
         };
         for (number, payload) in std::mem::take(&mut self.unplaced) {
             self.on_segment(now, number, Some(payload));
         }
-        said
+        update
     }
 
     /// The peer's SYN, or its answer to ours, says where its numbers begin and what it takes. Data that doubles as one
@@ -183,12 +183,12 @@ impl Connection {
         (self.origin..=self.sender.next_number()).contains(&number)
     }
 
-    /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a repeated SYN asks again.
-    fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) -> Said {
+    /// SYN-RECEIVED: anything that acknowledges our SYN completes the exchange; a retransmitted SYN asks again.
+    fn on_confirmation(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
         let header = packet.header;
         if header.flags.has(Flags::SYN) && packet.payload.is_empty() {
-            self.repeat_set_up();
-            return Said::default();
+            self.retransmit_set_up();
+            return DssUpdate::default();
         }
         if self.exchange.is_some() && !header.flags.has(Flags::ACK) {
             return self.on_early_data(now, packet);
@@ -197,7 +197,7 @@ impl Connection {
         let confirms = self.services_are_numbered() && self.has_feedback();
         if (confirms && !confirmed) || header.flags.has(Flags::SYN) {
             self.counters.rejected_packets += 1;
-            return Said::default();
+            return DssUpdate::default();
         }
         if self
             .subflow
@@ -205,22 +205,22 @@ impl Connection {
             .is_some_and(|subflow| !subflow.is_confirmed_by(header))
         {
             self.counters.rejected_packets += 1; // whoever joins has to prove itself first (OP-36)
-            return Said::default();
+            return DssUpdate::default();
         }
         self.peer = Some(packet.peer); // who only asked may have been somebody else
         let bare = packet.payload.is_empty() && !header.flags.has(Flags::FIN);
         self.establish(now, header.acknowledgement, bare);
         if self.subflow.is_some() {
-            self.answer_here(); // until it hears us the initiator repeats its proof (OP-22)
+            self.answer_here(); // until it hears us the initiator retransmits its proof (OP-22)
         }
         self.on_established(now, packet)
     }
 
     /// Data that comes before the exchange is complete: taken from a client whose cookie was valid. That the first of
     /// it carries SYN and cookie again means nothing now (ResTP §3.5.5).
-    fn on_early_data(&mut self, now: Time, packet: Packet<'_>) -> Said {
-        let Some(said) = self.hear(packet.header, &packet.payload) else {
-            return Said::default();
+    fn on_early_data(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
+        let Some(update) = self.on_dss(packet.header, &packet.payload) else {
+            return DssUpdate::default();
         };
         match packet
             .header
@@ -234,17 +234,17 @@ impl Connection {
             }
             None => self.counters.rejected_packets += 1,
         }
-        said
+        update
     }
 
     /// What the packet says to the association, if there is one. None when its data belong nowhere.
-    fn hear(&mut self, header: &Header, payload: &Bytes) -> Option<Said> {
-        let said = match &mut self.subflow {
-            Some(subflow) => subflow.hear(header, payload),
-            None => Some(Said::default()),
+    fn on_dss(&mut self, header: &Header, payload: &Bytes) -> Option<DssUpdate> {
+        let update = match &mut self.subflow {
+            Some(subflow) => subflow.on_dss(header, payload),
+            None => Some(DssUpdate::default()),
         };
-        self.counters.rejected_packets += u64::from(said.is_none());
-        said
+        self.counters.rejected_packets += u64::from(update.is_none());
+        update
     }
 
     fn takes_early(&self, packet: &Packet<'_>, number: u32) -> bool {
@@ -270,7 +270,7 @@ impl Connection {
         self.has_feedback() && !has_heard && ahead >= EARLY_SEGMENTS
     }
 
-    fn on_established(&mut self, now: Time, packet: Packet<'_>) -> Said {
+    fn on_established(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
         let Packet {
             header,
             payload,
@@ -281,7 +281,7 @@ impl Connection {
         let (syn, is_strange) = (header.flags.has(Flags::SYN), self.is_of_another_life(header));
         if is_strange && !syn {
             self.counters.rejected_packets += 1;
-            return Said::default();
+            return DssUpdate::default();
         }
         self.liveness.on_heard(now);
         if !self.subflow.as_ref().is_some_and(|subflow| subflow.failed) {
@@ -289,35 +289,35 @@ impl Connection {
         }
         let asks = payload.is_empty() && !header.flags.has(Flags::ACK);
         if syn && (asks || is_strange || self.exchange.is_none()) {
-            // A late repeat: the peer does not know yet that we know. Or it has started again, and refuses what this says,
+            // A late retransmission: the peer does not know yet that we know. Or it has started again, and refuses what this says,
             // whatever its number is (RFC 9293 §3.10.7.4).
             if self.lane().is_some() {
                 self.answer_here();
             } else {
                 self.receiver.acknowledgement().on_urgent();
             }
-            return Said::default();
+            return DssUpdate::default();
         }
         let place = self.eras.place(header, !payload.is_empty(), self.receiver.next());
         let about_eras = self.eras.understood && header.about_eras && !payload.is_empty();
         if header.probe && !payload.is_empty() {
             self.on_mtu_probe(now, header.sequence, &payload);
-            return Said::default();
+            return DssUpdate::default();
         }
         let fin = header.flags.has(Flags::FIN);
         if fin && !payload.is_empty() {
             self.counters.rejected_packets += 1; // a FIN takes a number of its own (OP-17)
-            return Said::default();
+            return DssUpdate::default();
         }
-        let Some(said) = self.hear(header, &payload) else {
-            return Said::default();
+        let Some(update) = self.on_dss(header, &payload) else {
+            return DssUpdate::default();
         };
         if self.eras.deadline().is_some() {
             self.eras.on_heard(now, self.sender.single_timeout());
         }
         if header.flags.has(Flags::ACK) && !self.on_feedback(now, header, payload.is_empty() && !fin && !syn)
         {
-            return said;
+            return update;
         }
         if place == Some(Place::Next) {
             self.turn_to_next(now);
@@ -325,7 +325,7 @@ impl Connection {
         if about_eras {
             self.on_era_message(now, &payload);
             self.take_wish(now);
-            return said;
+            return update;
         }
         if let Some(asked_at) = self.liveness.on_answer() {
             self.measure_idle_lane(now, now.since(asked_at), header, &payload);
@@ -345,7 +345,7 @@ impl Connection {
         self.take_rebuilt(now);
         self.take_wish(now);
         self.conclude(now);
-        said
+        update
     }
 
     /// What the packet says of what was sent. False when the peer acknowledges what was never sent; then nothing else in
@@ -368,7 +368,7 @@ impl Connection {
                 at: report.cumulative,
                 units: window.into(),
             }),
-            is_bare_repeat: self.repeats_news(header, bare) && !of_answer,
+            is_bare_duplicate: self.is_duplicate_ack(header, bare) && !of_answer,
             echoed_rtt: None,
             echoes_mark: echoes_mark && !has_lane,
             repaired: header.repaired,
@@ -379,7 +379,7 @@ impl Connection {
         }
         // What does not leave again is forgotten when its timer runs out, and an acknowledgement that comes later shows no less that it was
         // taken.
-        if self.liveness.on_acknowledged(number) && !self.composition.reliability.repeats() {
+        if self.liveness.on_acknowledged(number) && !self.composition.reliability.retransmits() {
             self.sender.on_late_progress(now);
         }
         self.unconfirmed_answers -= u32::from(of_answer);
@@ -395,9 +395,9 @@ impl Connection {
     }
 
     /// A bare packet that says what the last one said beside its pointer: the window, and the pointer of an association.
-    fn repeats_news(&mut self, header: &Header, bare: bool) -> bool {
+    fn is_duplicate_ack(&mut self, header: &Header, bare: bool) -> bool {
         if let Some(subflow) = self.subflow.as_mut().filter(|subflow| !subflow.shares) {
-            return bare && subflow.is_repeated(header);
+            return bare && subflow.is_duplicate(header);
         }
         let advertised = header.window.unwrap_or(self.advertised);
         std::mem::replace(&mut self.advertised, advertised) == advertised && bare

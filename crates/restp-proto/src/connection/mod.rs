@@ -7,19 +7,19 @@
 mod acknowledgement;
 mod application;
 mod change;
-mod disagreement;
+mod ecn;
 mod era_talk;
 mod eras;
 mod fec;
 mod identity;
 mod intake;
 mod liveness;
-mod marks;
 mod mtu;
 mod outgoing;
 mod outlet;
 mod pdu_builder;
 mod receive;
+mod reset;
 mod state;
 mod stats;
 mod subflow;
@@ -29,7 +29,7 @@ pub(crate) use application::{WriteTo, write};
 pub(crate) use intake::{Packet, kept};
 pub(crate) use receive::{granted, window_bytes};
 pub(crate) use restp_services::connection_management::Ports;
-pub(crate) use subflow::{MAX_PATHS, Said, Setup, Stream, Turn, asks_for_integrity, hash_of};
+pub(crate) use subflow::{DssUpdate, MAX_PATHS, Setup, Stream, Turn, asks_for_integrity, hash_of};
 pub(crate) use timers::STANDBY_INTERVAL;
 
 use state::State;
@@ -278,7 +278,7 @@ impl Connection {
     }
 
     fn services_are_numbered(&self) -> bool {
-        self.services.numbered() || self.composition.reliability.repeats()
+        self.services.numbered() || self.composition.reliability.retransmits()
     }
 
     fn begin_streams(&mut self) {

@@ -1,5 +1,5 @@
 //! Questions to a path, how large a packet it carries, and answers to those of the peer (RFC 8899 §4.1). Both look like
-//! repeats of what the other end has long had, so that one that knows nothing of them drops and acknowledges them.
+//! retransmissions of what the other end has long had, so that one that knows nothing of them drops and acknowledges them.
 
 use super::{Connection, pdu_builder as pdu};
 use bytes::Bytes;
@@ -25,13 +25,14 @@ impl Connection {
         self.mtu_answer.take()
     }
 
-    /// A question is answered, an answer is taken; neither is data. One that is no repeat by its number is a forgery.
+    /// A question is answered, an answer is taken; neither is data. A packet number seen for the first
+    /// time here must be forged: genuine ones are retransmissions.
     pub(super) fn on_mtu_probe(&mut self, now: Time, number: Option<u32>, payload: &Bytes) {
-        let repeats = |number| {
+        let retransmits = |number| {
             let next = self.receiver.next()?;
             (sequence::expand(next, number) < next).then_some(())
         };
-        if number.and_then(repeats).is_none() {
+        if number.and_then(retransmits).is_none() {
             self.counters.rejected_packets += 1;
             return;
         }

@@ -7,14 +7,14 @@ use restp_base::time::Time;
 use restp_services::ack::Detail;
 use restp_services::congestion::{CongestionChoice, Controller};
 use restp_services::flow_control::FlowControl;
-use restp_services::loss_handling::{Differentiation, Finding};
+use restp_services::loss_handling::{Differentiation, LossSignal};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice, RtoParameters};
 use restp_services::sender::{CreditUnit, Filling, Sender, SenderParameters, WindowProbes};
 
 /// Whether segments have numbers: where the header says so, and wherever they may have to leave again.
 pub(super) fn is_numbered(composition: &Composition, services: Services) -> bool {
-    services.numbered() || composition.reliability.repeats()
+    services.numbered() || composition.reliability.retransmits()
 }
 
 /// The sender whose first segment has the number `first`.
@@ -43,7 +43,7 @@ pub(crate) struct LaneParts {
 pub(super) fn lane_parts(composition: &ValidComposition) -> LaneParts {
     let episodes_cost = composition
         .loss_handling
-        .reaction(Finding::Feedback)
+        .reaction(LossSignal::Feedback)
         .reduce_window;
     LaneParts {
         recovery: Recovery::new(
@@ -68,7 +68,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         send_buffer_bytes: composition.send_buffer_bytes,
         send_buffer_holds_flight: false,
         numbered: is_numbered(composition, services),
-        retransmits: composition.reliability.repeats(),
+        retransmits: composition.reliability.retransmits(),
         has_feedback: composition.ack.is_on(),
         pointer_only: matches!(composition.ack.detail, Detail::Pointer | Detail::Nak),
         paces: composition.pacing,

@@ -1,4 +1,4 @@
-//! What a packet is made of, in order: control packet? repeat? new data? probe? acknowledgement? Each question is
+//! What a packet is made of, in order: control packet? retransmission? new data? probe? acknowledgement? Each question is
 //! one call; no algorithm lives here.
 
 use super::pdu_builder as pdu;
@@ -116,7 +116,7 @@ impl Connection {
         }
         if payload.is_none() {
             self.release.fin_sent(number);
-            if !self.composition.reliability.repeats() && self.sender.encoder().is_none() {
+            if !self.composition.reliability.retransmits() && self.sender.encoder().is_none() {
                 self.end_without_answer(now, number);
             }
         }

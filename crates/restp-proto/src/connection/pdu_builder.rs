@@ -44,7 +44,7 @@ fn open(c: &Connection, header: &mut Header) {
 }
 
 /// Does the segment `number` double as SYN or SYN-ACK? The first one does until the peer is known to be established,
-/// repeats included (OP-31).
+/// retransmissions included (OP-31).
 fn opens(c: &Connection, number: u64) -> bool {
     number == c.origin && matches!(c.state, State::SynSent(_) | State::SynReceived(_))
 }

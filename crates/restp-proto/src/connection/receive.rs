@@ -63,7 +63,7 @@ impl Connection {
         };
         let number = sequence::expand(next, number);
         let (is_fin, rtt) = (payload.is_none(), self.sender.smoothed_rtt());
-        let lost_for_good = !self.composition.reliability.repeats();
+        let lost_for_good = !self.composition.reliability.retransmits();
         match self.receiver.on_segment(now, number, payload, rtt, lost_for_good) {
             Ok(Arrival::Duplicate) => self.counters.duplicate_packets += 1,
             Ok(Arrival::Late) => self.counters.late_packets += 1,

@@ -16,7 +16,7 @@ pub(crate) enum State {
     SynReceived(Handshake),
     /// Data may flow.
     Established,
-    /// Both directions are over; repeats of the peer's FIN, or of data before it, are still answered (OP-61).
+    /// Both directions are over; retransmissions of the peer's FIN, or of data before it, are still answered (OP-61).
     TimeWait { until: Time },
     /// Broken off here: RST is sent a few times, because nobody acknowledges it.
     Resetting { left: u8, next_at: Time },
@@ -68,7 +68,7 @@ impl State {
 impl Connection {
     /// The exchange is complete. `acknowledged`: what the packet that completed it acknowledges. When that is our SYN
     /// alone, and it left once, the time between is a round trip; data has its own. `bare`: it carries nothing else. Data
-    /// completes an exchange whose own packet was lost, later by as much as nobody knows, or as a repeat (Karn's rule,
+    /// completes an exchange whose own packet was lost, later by as much as nobody knows, or as a retransmission (Karn's rule,
     /// RFC 6298 §3).
     pub(super) fn establish(&mut self, now: Time, acknowledged: Option<u32>, bare: bool) {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
@@ -77,13 +77,13 @@ impl Connection {
         let has_lane = self.lane().is_some();
         let of_syn = has_lane || acknowledged.is_none_or(|number| number == sequence::truncate(self.origin));
         let took = now.since(self.counters.opened_at);
-        let repeated = handshake.is_repeated();
-        let rtt = (of_syn && bare && !repeated).then_some(took);
+        let retransmitted = handshake.is_retransmitted();
+        let rtt = (of_syn && bare && !retransmitted).then_some(took);
         self.counters.handshake = Some(took);
         self.state = State::Established;
         match self.subflow.as_mut().filter(|_| has_lane) {
             Some(subflow) => subflow.set_up_rtt = rtt, // the numbers are not its own
-            None => self.sender.establish(now, rtt, repeated),
+            None => self.sender.establish(now, rtt, retransmitted),
         }
         self.announce();
     }
@@ -129,7 +129,7 @@ impl Connection {
         self.state = State::Closed;
     }
 
-    /// Both directions are over, and repeats of the peer have been waited for.
+    /// Both directions are over, and retransmissions of the peer have been waited for.
     pub(super) fn check_wait(&mut self, now: Time) {
         if let State::TimeWait { until } = self.state
             && until <= now
@@ -139,9 +139,9 @@ impl Connection {
     }
 
     /// The peer asks for our set-up packet again, or the link is back.
-    pub(super) fn repeat_set_up(&mut self) {
+    pub(super) fn retransmit_set_up(&mut self) {
         if let State::SynSent(handshake) | State::SynReceived(handshake) = &mut self.state {
-            handshake.repeat();
+            handshake.retransmit();
         }
     }
 

@@ -1,4 +1,4 @@
-//! Counters for eyes: nothing in the protocol reads them.
+//! Counters, for diagnostics only: nothing in the protocol reads them.
 
 use super::Connection;
 use restp_base::flow::{FlowStats, PathStats};
@@ -68,7 +68,7 @@ pub(super) fn of(c: &Connection) -> FlowStats {
         delivered_bytes,
         delivered_messages,
         retransmitted_packets: sent.retransmitted_packets,
-        repeated_payload_bytes: sent.retransmitted_payload_bytes,
+        retransmitted_payload_bytes: sent.retransmitted_payload_bytes,
         report_bytes: None,
         lost_packets: sent.lost_packets,
         encoded_packets: sent.encoded_packets,

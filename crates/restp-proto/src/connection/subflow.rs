@@ -54,7 +54,7 @@ impl fmt::Debug for Setup {
 
 /// What a packet of this path said to the association.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct DssUpdate {
     /// The peer's connection-level pointer.
     pub(crate) data_ack: Option<u32>,
     /// Its window, in segments from there.
@@ -69,7 +69,7 @@ pub(crate) struct Said {
 #[derive(Debug)]
 pub(crate) struct Subflow {
     setup: Setup,
-    /// The third packet's form is repeated until the responder is heard (OP-22).
+    /// The third packet's form is retransmitted until the responder is heard (OP-22).
     confirms: bool,
     /// Connection numbers of the frames in the send queue, and of what is outstanding.
     queued: VecDeque<u64>,
@@ -100,12 +100,12 @@ pub(crate) struct Subflow {
     pub(super) suspect: bool,
 }
 
-impl Said {
+impl DssUpdate {
     /// The last that the peer says on a path, breaking it off: what it has by now counts, or nobody would ever know.
-    pub(super) fn last(header: &Header) -> Said {
-        Said {
+    pub(super) fn last(header: &Header) -> DssUpdate {
+        DssUpdate {
             data_ack: header.dss.and_then(|dss| dss.data_ack),
-            ..Said::default()
+            ..DssUpdate::default()
         }
     }
 }
@@ -359,10 +359,10 @@ impl Subflow {
     }
 
     /// What a packet of an established path says. None when its mapping contradicts it.
-    pub(super) fn hear(&mut self, header: &Header, payload: &Bytes) -> Option<Said> {
+    pub(super) fn on_dss(&mut self, header: &Header, payload: &Bytes) -> Option<DssUpdate> {
         self.confirms &= header.flags.has(Flags::SYN);
         if self.shares {
-            return Some(Said::default());
+            return Some(DssUpdate::default());
         }
         let dss = header.dss.unwrap_or_default();
         let mut data = None;
@@ -379,7 +379,7 @@ impl Subflow {
         }
         // A mapping of no packets names the number behind the last one, which DATA_FIN takes.
         let fin = dss.mapping.filter(|_| dss.fin);
-        Some(Said {
+        Some(DssUpdate {
             data_ack: dss.data_ack,
             window: header.window.filter(|_| header.flags.has(Flags::ACK)),
             fin: fin.map(|mapping| mapping.dsn.wrapping_add(mapping.length.into())),
@@ -388,7 +388,7 @@ impl Subflow {
     }
 
     /// A bare acknowledgement that brings news of the association is no duplicate (RFC 6824 §3.3.1).
-    pub(super) fn is_repeated(&mut self, header: &Header) -> bool {
+    pub(super) fn is_duplicate(&mut self, header: &Header) -> bool {
         let now = (header.window, header.dss.and_then(|dss| dss.data_ack));
         std::mem::replace(&mut self.heard, now) == now
     }

@@ -75,7 +75,7 @@ impl Connection {
             self.liveness.ask_at(now + self.keepalive_interval());
         }
         if self.silence_deadline().is_some_and(|at| at <= now) {
-            let unanswered = !self.composition.reliability.repeats() && self.release.is_wanted();
+            let unanswered = !self.composition.reliability.retransmits() && self.release.is_wanted();
             let reason = if unanswered && self.sender.has_nothing_queued() {
                 CloseReason::Finished // an unreliable release is not acknowledged (OP-35)
             } else {
@@ -130,7 +130,7 @@ impl Connection {
     /// The lower layer reports the link of this path up or down (cross-layer notice, ResTP §3.4).
     pub(crate) fn on_path_notice(&mut self, now: Time, up: bool) {
         match self.state {
-            State::SynSent(_) | State::SynReceived(_) if up => self.repeat_set_up(),
+            State::SynSent(_) | State::SynReceived(_) if up => self.retransmit_set_up(),
             State::Established if up => self.sender.on_link_up(now),
             State::Established => self.sender.on_link_down(now),
             _ => {}
@@ -148,7 +148,7 @@ impl Connection {
     fn silence_limit(&self) -> Duration {
         if self.composition.loss_handling.probes() {
             self.composition.outage_timeout
-        } else if self.composition.reliability.repeats() {
+        } else if self.composition.reliability.retransmits() {
             self.composition.progress_timeout
         } else {
             self.composition.idle_timeout
@@ -158,7 +158,7 @@ impl Connection {
     /// A peer that answers is asked before it is given up, but not by an end whose own FIN may be lost: two of them
     /// would keep each other alive.
     fn keepalive_deadline(&self) -> Option<Time> {
-        let may_be_lost = !self.composition.reliability.repeats() && self.release.local_fin().is_some();
+        let may_be_lost = !self.composition.reliability.retransmits() && self.release.local_fin().is_some();
         if !self.has_feedback() || !self.sender.is_quiet() || may_be_lost {
             return None;
         }

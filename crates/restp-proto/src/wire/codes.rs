@@ -57,7 +57,7 @@ pub const DSS: u8 = 0x02;
 pub const FRM: u8 = 0x01;
 
 /// Byte 7, one of the reserved bits: the payload asks for, or confirms, a size (RFC 8899). A peer that ignores the bit takes
-/// the packet for a repeat of what it has.
+/// the packet for a retransmission of what it has.
 pub const RESERVED_PROBE: u8 = 0x01;
 
 /// Byte 7, three of the reserved bits: the ratio of acknowledgements that is asked for (RFC 5690). A peer that ignores them

@@ -10,7 +10,7 @@ const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
 
 /// What this datagram asks for, if it asks and brings no data: handed on twice it does no harm, the second time it is a
-/// repeat of the first.
+/// retransmission of the first.
 pub fn bare_request(datagram: &Datagram) -> Option<Request> {
     let head = if datagram.head.is_empty() {
         &datagram.body[..]

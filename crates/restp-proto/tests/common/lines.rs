@@ -115,7 +115,7 @@ pub fn stream(pair: &mut Pair, flows: (FlowId, FlowId), span: Duration) -> (Vec<
 }
 
 /// How long after `from` path `n` first carried something that another path had carried before.
-pub fn first_rescue(pair: &Pair, n: u8, from: Time) -> Option<Duration> {
+pub fn first_reinjection(pair: &Pair, n: u8, from: Time) -> Option<Duration> {
     let number = |seen: &Seen| {
         seen.header
             .dss

@@ -1,4 +1,4 @@
-//! Every order of events of a short story: two machines, and a network that may deliver, lose, repeat or reorder each packet
+//! Every order of events of a short story: two machines, and a network that may deliver, lose, duplicate or reorder each packet
 //! while the first choices last, and timers that may come at any time between. The applications each say a sentence, end, and
 //! let go. What these machines are, and what more must be true of them, the story says.
 #![allow(dead_code, reason = "each story uses a part of the harness")]

@@ -89,7 +89,7 @@ fn losses_are_repaired_from_one_report_per_period() {
 
 /// Counted from the loss: half a round trip there, a period at most, half a round trip back.
 #[test]
-fn a_hole_that_is_named_is_repeated_after_one_period() {
+fn a_hole_that_is_named_is_retransmitted_after_one_period() {
     for ack in ["delayed+nak", "delayed+snack"] {
         let period = [("ack", ack), ("ack-period", "100 ms")];
         let mut pair = Pair::new("3wh-arq", &[DELAYED, &period].concat());
@@ -106,8 +106,8 @@ fn a_hole_that_is_named_is_repeated_after_one_period() {
         assert!(pair.transfer(0, flows, &noise(400_000), Duration::from_secs(20)));
         let data: Vec<_> = pair.log.iter().filter(|seen| seen.is_data()).collect();
         let sent = |number| data.iter().filter(move |seen| seen.header.sequence == number);
-        let repeated = data.iter().find(|seen| sent(seen.header.sequence).count() == 2);
-        let number = repeated.expect("the one that was lost").header.sequence;
+        let retransmitted = data.iter().find(|seen| sent(seen.header.sequence).count() == 2);
+        let number = retransmitted.expect("the one that was lost").header.sequence;
         let times: Vec<_> = sent(number).map(|seen| seen.at).collect();
         let most = pair.delay * 2 + ms(100);
         let took = times[1].since(times[0]);
@@ -148,7 +148,7 @@ fn frozen(ack: &str) -> (Pair, (FlowId, FlowId), usize) {
 }
 
 #[test]
-fn a_lost_last_acknowledgement_is_healed_by_its_repeat_before_the_timer() {
+fn a_lost_last_acknowledgement_is_healed_by_its_duplicate_before_the_timer() {
     let (mut pair, (flow, _), _) = frozen("positive+repeat");
     pair.run_for(ms(100));
     let stats = pair.ends[0].stats(flow).unwrap();
@@ -162,11 +162,11 @@ fn a_lost_last_acknowledgement_is_healed_by_its_repeat_before_the_timer() {
 }
 
 #[test]
-fn an_idle_spell_brings_two_repeats_and_repairs_nothing() {
+fn an_idle_spell_brings_two_duplicates_and_repairs_nothing() {
     let (mut pair, (flow, accepted), from) = frozen("positive+repeat");
     pair.run_for(Duration::from_secs(5));
     let sent: Vec<_> = bare(&pair, from).iter().map(|seen| seen.at).collect();
-    assert_eq!(sent.len(), 3, "one and its two repeats: {sent:?}");
+    assert_eq!(sent.len(), 3, "one and its two duplicates: {sent:?}");
     // The round trip is 20 ms.
     assert_eq!((sent[1].since(sent[0]), sent[2].since(sent[1])), (ms(30), ms(30)));
     assert_eq!(pair.ends[0].stats(flow).unwrap().retransmitted_packets, 0);

@@ -96,10 +96,10 @@ fn the_same_losses_are_repaired_without_the_timer_whatever_names_them() {
     }
 }
 
-/// A voice whose third segment is lost, and its repeat. A SNACK of one hole shows one later segment however many came;
+/// A voice whose third segment is lost, and its retransmission. A SNACK of one hole shows one later segment however many came;
 /// the duplicates tell of the others.
 #[test]
-fn a_slow_flow_finds_its_lost_repeat_by_later_segments_unless_it_is_told_to_wait() {
+fn a_slow_flow_finds_its_lost_retransmission_by_later_segments_unless_it_is_told_to_wait() {
     let timeouts = |set: &[(&str, &str)], rule: (&str, &str)| {
         let set: Vec<_> = set.iter().copied().chain([rule]).collect();
         let mut pair = Pair::new("ful-arq", &set);
@@ -131,7 +131,7 @@ fn a_slow_flow_finds_its_lost_repeat_by_later_segments_unless_it_is_told_to_wait
 }
 
 /// Half of the acknowledgements are lost and a tenth of the data: every scheme goes on, and those that show
-/// what arrived repeat little that was there.
+/// what arrived retransmit little that was there.
 #[test]
 fn a_lossy_way_back_slows_no_scheme_to_a_halt() {
     for set in [SACK, NAK, SNACK] {
@@ -146,14 +146,14 @@ fn a_lossy_way_back_slows_no_scheme_to_a_halt() {
             let done = pair.transfer(0, flows, &noise(300_000), secs(60));
             assert!(done, "{set:?}, seed {seed}");
             let (sent, got) = (pair.ends[0].stats(flows.0), pair.ends[1].stats(flows.1));
-            let (repeated, twice) = (
+            let (retransmitted, twice) = (
                 sent.unwrap().retransmitted_packets,
                 got.unwrap().duplicate_packets,
             );
-            // A sender that hears only NAKs does not know what arrived, and after a timeout repeats it all.
+            // A sender that hears only NAKs does not know what arrived, and after a timeout retransmits it all.
             assert!(
-                set == NAK || twice * 4 < repeated,
-                "{set:?}, seed {seed}: {twice} of {repeated}"
+                set == NAK || twice * 4 < retransmitted,
+                "{set:?}, seed {seed}: {twice} of {retransmitted}"
             );
         }
     }

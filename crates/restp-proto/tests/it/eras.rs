@@ -436,7 +436,7 @@ fn hostile_messages_do_nothing() {
         propose(next, 0, snack),                       // one that is
         propose(next.wrapping_sub(1), 1, snack),       // a boundary in the past
         propose(next.wrapping_add(1 << 20), 1, snack), // one far ahead
-        propose(next, 1, ErrorControl::NONE),          // without repeats
+        propose(next, 1, ErrorControl::NONE),          // without retransmissions
         propose(next, 1, sack | ErrorControl::FEC),    // without a code
         propose(next, 1, sack | ErrorControl::CRC),    // what the set-up settles
     ];

@@ -102,7 +102,7 @@ fn first_unanswered(pair: &Pair, delay: Duration) -> Option<(Time, Duration)> {
             .filter(|seen| seen.from == 0 && seen.is_data())
             .filter(on_first)
     };
-    // The last transmission of what was answered: a repeat may have been answered after later numbers.
+    // The last transmission of what was answered: a retransmission may have been answered after later numbers.
     let answered = |seen: &&Seen| {
         seen.at + delay * 2 <= at && !reaches(seen.header.sequence.expect("numbered"), pointer)
     };
@@ -263,7 +263,7 @@ fn the_other_path_takes_over_within_two_round_trips_or_at_once_when_told() {
             outcome.again,
             outcome.bound
         );
-        // New data does not wait for repeats where the other path has room for both.
+        // New data does not wait for retransmissions where the other path has room for both.
         let few = outcome.unanswered < FEW;
         let standby = case.preset == "mp-opt";
         if case.gap.is_some() && few || case.gap.is_none() && standby {

@@ -65,7 +65,7 @@ fn stats(pair: &Pair, side: usize, flow: FlowId) -> FlowStats {
     pair.ends[side].stats(flow).expect("a flow")
 }
 
-/// Repeats, timeouts, rebuilt segments.
+/// Retransmissions, timeouts, rebuilt segments.
 fn effort(pair: &Pair, flows: (FlowId, FlowId)) -> (u64, u64, u64) {
     let sender = stats(pair, 0, flows.0);
     (
@@ -76,7 +76,7 @@ fn effort(pair: &Pair, flows: (FlowId, FlowId)) -> (u64, u64, u64) {
 }
 
 #[test]
-fn one_loss_is_rebuilt_without_a_repeat() {
+fn one_loss_is_rebuilt_without_a_retransmission() {
     for lost in [&[1][..], &[3], &[6]] {
         for code in ["basic", "interleaved"] {
             let mut pair = Pair::new("unrel", &with(QUASI, ("fec", code)));
@@ -148,7 +148,7 @@ fn two_losses_of_one_parity_cannot_be_rebuilt() {
 }
 
 #[test]
-fn with_blocks_nothing_is_repeated_that_is_known_to_be_there() {
+fn with_blocks_nothing_is_retransmitted_that_is_known_to_be_there() {
     let mut pair = harq(&[("ack", "positive+sack"), ("recovery", "pipe")]);
     let flows = pair.connect();
     pair.rule = lose(&[1, 3, 6], &[]);
@@ -161,7 +161,7 @@ fn with_blocks_nothing_is_repeated_that_is_known_to_be_there() {
     assert_eq!(stats(&pair, 1, flows.1).duplicate_packets, 0);
 }
 
-/// What HARQ cannot rebuild is repeated after one round trip, whatever finds losses otherwise.
+/// What HARQ cannot rebuild is retransmitted after one round trip, whatever finds losses otherwise.
 #[test]
 fn a_report_of_loss_is_answered_at_once() {
     for recovery in ["timer", "duplicate-ack"] {
@@ -236,7 +236,7 @@ fn a_report_stands_until_the_loss_is_repaired_and_is_answered_once() {
 }
 
 #[test]
-fn a_lost_encoded_packet_costs_quasi_the_segment_and_harq_a_repeat() {
+fn a_lost_encoded_packet_costs_quasi_the_segment_and_harq_a_retransmission() {
     let mut pair = Pair::new("unrel", QUASI);
     let flows = pair.connect();
     pair.rule = lose(&[2], &[1]);
@@ -416,8 +416,8 @@ fn plain_segments_leave_room_for_the_length() {
 }
 
 /// Slow start fills a queue of 50 packets at 2 Mbit/s, and half of what it sends then is lost, encoded packets and the
-/// repeats of whole ranges too. A repeat that is lost in its turn is found when the pointer stops at it: the end of the file
-/// sends nothing more that three duplicates could come from.
+/// retransmissions of whole ranges too. A retransmission that is lost in its turn is found when the pointer stops at it: the end
+/// of the file sends nothing more that three duplicates could come from.
 #[test]
 fn a_queue_that_overflows_costs_no_timeout() {
     for rtt_ms in [2, 20, 90] {

@@ -114,7 +114,7 @@ fn the_final_acknowledgement_leaves_alone_and_before_the_data_that_waits() {
     assert_eq!(srtt, Some(Duration::from_millis(20)));
 }
 
-/// Karn's rule: data that completes the set-up left later than the acknowledgement that was lost, or is a repeat.
+/// Karn's rule: data that completes the set-up left later than the acknowledgement that was lost, or is a retransmission.
 #[test]
 fn a_lost_final_acknowledgement_gives_no_round_trip() {
     for (written_after, lost) in [(500, 1), (0, 1), (0, 2)] {
@@ -337,7 +337,7 @@ fn a_client_that_starts_again_is_served_although_its_old_connection_is_still_hel
         pair.run_for(secs(3));
         assert!(
             pair.accepted().is_some(),
-            "the new one, with the first repeat of the SYN"
+            "the new one, with the first retransmission of the SYN"
         );
         assert!(
             matches!(pair.events[0][..], [Event::Connected(_)]),
@@ -396,7 +396,7 @@ fn who_starts_again_with_another_composition_is_served_although_the_old_connecti
     for old in PRESETS.iter().map(|preset| preset.name) {
         for new in connecting() {
             let served = served_again(old, new);
-            // The first repeat of the SYN, after one second or three.
+            // The first retransmission of the SYN, after one second or three.
             assert!(
                 served.is_some_and(|after| after < secs(4)),
                 "{old}, {new}: {served:?}"

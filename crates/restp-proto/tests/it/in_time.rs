@@ -154,7 +154,7 @@ impl Media {
 }
 
 #[test]
-fn both_paths_carry_and_nothing_is_repeated_or_missing() {
+fn both_paths_carry_and_nothing_is_retransmitted_or_missing() {
     let mut media = Media::new(&[]);
     media.play(secs(2));
     media.listen(secs(1));
@@ -238,7 +238,7 @@ fn an_outage_of_all_paths_is_skipped_and_what_comes_after_is_in_time() {
 
 /// What a slow path brings is overtaken by all that a fast one does: that is no loss, and a hole is as old as what shows it.
 #[test]
-fn what_comes_by_a_slow_path_is_neither_repeated_nor_skipped() {
+fn what_comes_by_a_slow_path_is_neither_retransmitted_nor_skipped() {
     let mut media = Media::with_second(MS * 80, &[]);
     media.play(secs(5));
     media.listen(secs(1));

@@ -170,7 +170,7 @@ fn a_path_that_dies_without_notice_is_survived_within_the_bound() {
         // RTT 20 ms: 40 ms from the first packet without an answer, which left after the cut at most, then 20 ms on the
         // other path.
         // Where only answers are lost the data was there: what then waits is the shared window, for an answer to the
-        // repeat and one more delay.
+        // retransmission and one more delay.
         let window = if ways == [1] { 20 + 20 } else { 0 };
         let gap = longest_gap(&times, cut);
         assert!(gap <= MS * (40 + 20 + window + 2), "{gap:?} with {ways:?} dead");
@@ -215,7 +215,7 @@ fn hot_standby_uses_the_first_path_only_until_it_fails_and_returns_to_it() {
     let cut = pair.now;
     stream(&mut pair, (flow, accepted), secs(2));
     // The first packet without an answer left before the cut, and two round trips are borne.
-    let taken_over = first_rescue(&pair, 2, cut).expect("the second path takes over");
+    let taken_over = first_reinjection(&pair, 2, cut).expect("the second path takes over");
     assert!(taken_over <= MS * 42, "{taken_over:?}");
     heal(&dead);
     stream(&mut pair, (flow, accepted), secs(2));

@@ -23,7 +23,7 @@ fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other
         pair.ends[0].handle(cut, Input::Refused(refused));
     }
     stream(&mut pair, (flow, accepted), secs(1));
-    assert!(first_rescue(&pair, 2, cut).expect("taken over") <= MS);
+    assert!(first_reinjection(&pair, 2, cut).expect("taken over") <= MS);
     let down: Vec<_> = pair.events[0]
         .iter()
         .filter_map(|event| match event {
@@ -182,7 +182,7 @@ fn a_notice_moves_the_data_within_one_delay() {
     );
     stream(&mut pair, (flow, accepted), secs(1));
     assert!(
-        first_rescue(&pair, 2, cut).expect("taken over") <= MS,
+        first_reinjection(&pair, 2, cut).expect("taken over") <= MS,
         "one delay later it is there"
     );
     assert!(

@@ -104,7 +104,7 @@ fn later_data_of_the_server_waits_for_the_packet_that_places_it() {
     let mut pair = warm("opt-arq", &[]);
     pair.rule = lose([&[], &[1, 2]]);
     let response = noise(4 * 1400);
-    // To this millisecond: one round trip after the repeats everything is there.
+    // To this millisecond: one round trip after the retransmissions everything is there.
     let web = Web::open(pair, b"request", &response).run(3_000 + ROUND_TRIP);
     assert_eq!(web.answered_at(), 3_000 + ROUND_TRIP);
 }
@@ -191,7 +191,7 @@ fn the_first_data_packet_leaves_room_for_its_cookie() {
 }
 
 #[test]
-fn repeats_of_the_first_data_packet_open_until_the_server_is_heard() {
+fn retransmissions_of_the_first_data_packet_open_until_the_server_is_heard() {
     let mut pair = warm("opt-arq", &[]);
     pair.rule = lose([&[1, 2, 3], &[]]);
     let web = Web::open(pair, b"request", b"response").run(4_000);
@@ -207,15 +207,15 @@ fn repeats_of_the_first_data_packet_open_until_the_server_is_heard() {
     let mut pair = warm("opt-arq", &[]);
     pair.rule = lose([&[2], &[]]);
     let web = Web::open(pair, b"request", b"response").run(1_000);
-    let repeat = web.sent(0).filter(|seen| seen.is_data()).nth(1).unwrap();
+    let again = web.sent(0).filter(|seen| seen.is_data()).nth(1).unwrap();
     assert!(
-        repeat.is(Flags::ACK) && repeat.header.cookie().is_none(),
+        again.is(Flags::ACK) && again.header.cookie().is_none(),
         "the server is heard"
     );
 }
 
 #[test]
-fn early_data_without_its_syn_is_not_refused_but_waits_for_the_repeat() {
+fn early_data_without_its_syn_is_not_refused_but_waits_for_the_retransmission() {
     let mut pair = warm("opt-arq", &[]);
     pair.rule = lose([&[1, 2], &[]]);
     let request = noise(4 * 1400);
@@ -431,9 +431,9 @@ fn forward_error_correction_begins_with_the_first_flight() {
     );
 }
 
-/// The repeat of an acknowledgement has a timer that runs before the set-up is complete, too (OP-47).
+/// The duplicate of an acknowledgement has a timer that runs before the set-up is complete, too (OP-47).
 #[test]
-fn acknowledgements_of_early_data_are_repeated_in_silence() {
+fn acknowledgements_of_early_data_are_duplicated_in_silence() {
     let mut pair = warm("opt-arq", &[("ack", "positive+repeat")]);
     pair.rule = silent(1);
     let web = Web::open(pair, b"request", b"response").run(2_900);

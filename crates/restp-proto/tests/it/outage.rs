@@ -228,8 +228,8 @@ fn a_set_up_that_waits_for_its_timer_goes_on_when_the_link_is_back() {
     assert!(pair.events[0].contains(&restp_base::machine::Event::Connected(flow)));
 }
 
-/// Repeats of side 0 that were no probes, and those that were.
-fn repeats(pair: &Pair) -> (usize, usize) {
+/// Retransmissions of side 0 that were no probes, and those that were.
+fn retransmissions(pair: &Pair) -> (usize, usize) {
     let numbers: Vec<u32> = data_since(pair, Time::ZERO).iter().map(|sent| sent.1).collect();
     let (mut others, mut probes) = (0, 0);
     for (index, number) in numbers.iter().enumerate() {
@@ -243,7 +243,7 @@ fn repeats(pair: &Pair) -> (usize, usize) {
 }
 
 #[test]
-fn a_timer_shorter_than_the_round_trip_repeats_nothing_but_the_probe() {
+fn a_timer_shorter_than_the_round_trip_retransmits_nothing_but_the_probe() {
     let short = [
         ("rto-floor", "5 ms"),
         ("rto-ceiling", "5 ms"),
@@ -255,7 +255,7 @@ fn a_timer_shorter_than_the_round_trip_repeats_nothing_but_the_probe() {
         let mut syns = 0;
         pair.rule = Box::new(move |seen| {
             syns += usize::from(seen.is(restp_proto::wire::Flags::SYN));
-            // The round trip of a set-up that was repeated is not known (Karn).
+            // The round trip of a set-up that was retransmitted is not known (Karn).
             if first_syn_is_lost && syns == 1 && seen.from == 0 {
                 Verdict::Drop
             } else {
@@ -268,7 +268,7 @@ fn a_timer_shorter_than_the_round_trip_repeats_nothing_but_the_probe() {
         pair.run_for(secs(20));
         let accepted = pair.accepted().expect("connected");
         assert_eq!(pair.read_all(1, accepted).concat().len(), 49_152);
-        let (others, probes) = repeats(&pair);
+        let (others, probes) = retransmissions(&pair);
         assert_eq!(others, 0, "nothing was lost");
         assert!(probes <= 300 / 5 + 36, "{probes} probes");
     }
@@ -279,10 +279,10 @@ fn a_path_that_becomes_ten_times_longer_is_no_outage() {
     let mut pair = Pair::new("outage", &[("rto-floor", "5 ms"), ("window", "40 segments")]);
     let flows = pair.connect();
     stream(&mut pair, flows, secs(1));
-    let (before, _) = repeats(&pair);
+    let (before, _) = retransmissions(&pair);
     pair.delay = Duration::from_millis(100);
     stream(&mut pair, flows, secs(5));
-    let (others, _) = repeats(&pair);
+    let (others, _) = retransmissions(&pair);
     assert_eq!(
         others,
         before,

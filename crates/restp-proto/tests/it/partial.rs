@@ -33,7 +33,7 @@ fn lose(frame: u64, mut copies: u32) -> Rule {
 }
 
 #[test]
-fn one_later_arrival_is_enough_to_repeat_in_time() {
+fn one_later_arrival_is_enough_to_retransmit_in_time() {
     for ack in SELECTIVE {
         let mut call = call(ack, VOICE);
         call.pair.rule = lose(3, 1);
@@ -75,7 +75,10 @@ fn the_sender_tries_once_per_round_trip_until_the_pointer_passes() {
         call.speak(120);
         // Held from the arrival of 4 on, which is 1 s; a copy takes 64 ms and up to 20 ms for a later frame to leave.
         let copies = call.copies(3) - 1;
-        assert!((11..=16).contains(&copies), "{copies} repeats in a second");
+        assert!(
+            (11..=16).contains(&copies),
+            "{copies} retransmissions in a second"
+        );
         assert_eq!(call.heard.len(), 119);
         let speaker = call.pair.ends[0].stats(call.flow).unwrap();
         assert_eq!(
@@ -104,14 +107,17 @@ fn all_holes_of_a_burst_leave_at_once() {
         });
         call.speak(20);
         assert_eq!(call.heard.len(), 20);
-        let repeats: Vec<_> = (3..6)
+        let retransmissions: Vec<_> = (3..6)
             .map(|frame| {
                 let copies = call.pair.log.iter();
                 let mut copies = copies.filter(|seen| seen.is_data() && seen.payload[7] == frame);
-                copies.nth(1).expect("a repeat").at
+                copies.nth(1).expect("a retransmission").at
             })
             .collect();
-        assert!(repeats.iter().all(|at| *at == repeats[0]), "{repeats:?}");
+        assert!(
+            retransmissions.iter().all(|at| *at == retransmissions[0]),
+            "{retransmissions:?}"
+        );
     }
 }
 
@@ -139,11 +145,17 @@ fn one_snack_asks_for_every_hole() {
         .iter()
         .filter(|seen| matches!(&seen.header.tail, Tail::Snack(snack) if !snack.vector.is_empty()));
     let first = vectors.map(|seen| seen.at).next().expect("a report of two holes");
-    let repeated = |frame: u8| {
+    let retransmitted = |frame: u8| {
         let is_copy = |seen: &&Seen| seen.is_data() && seen.payload[7] == frame;
-        call.pair.log.iter().filter(is_copy).nth(1).expect("a repeat").at
+        call.pair
+            .log
+            .iter()
+            .filter(is_copy)
+            .nth(1)
+            .expect("a retransmission")
+            .at
     };
-    assert_eq!([repeated(3), repeated(5)], [first + ONE_WAY; 2]);
+    assert_eq!([retransmitted(3), retransmitted(5)], [first + ONE_WAY; 2]);
     assert_eq!([call.copies(3), call.copies(5)], [2, 2]);
     assert_eq!(call.frames(), (0..10).collect::<Vec<_>>());
 }

@@ -16,7 +16,7 @@ fn secs(n: u64) -> Duration {
 }
 
 #[test]
-fn the_third_duplicate_repeats_the_lost_segment_without_the_timer() {
+fn the_third_duplicate_retransmits_the_lost_segment_without_the_timer() {
     let mut pair = Pair::new("3wh-arq", &[]);
     let flows = pair.connect();
     pair.rule = lose_segments(&[3]);
@@ -68,7 +68,7 @@ fn a_lost_last_segment_waits_for_the_timer_and_the_timer_backs_off() {
 }
 
 #[test]
-fn corruption_handling_repeats_without_back_off() {
+fn corruption_handling_retransmits_without_back_off() {
     let mut pair = Pair::new("arq-only", &[]);
     let (flow, _) = pair.connect();
     pair.rule = lose_all_data();
@@ -85,7 +85,7 @@ fn corruption_handling_repeats_without_back_off() {
 }
 
 #[test]
-fn after_a_timeout_one_segment_asks_before_the_rest_is_repeated() {
+fn after_a_timeout_one_segment_asks_before_the_rest_is_retransmitted() {
     let mut pair = Pair::new("arq-only", &[]);
     let (flow, accepted) = pair.connect();
     pair.rule = lose_all_data();
@@ -377,7 +377,7 @@ fn acknowledging_what_was_never_sent_is_counted_and_answered() {
 }
 
 #[test]
-fn a_marked_packet_halves_the_window_once_per_round_trip_without_a_repeat() {
+fn a_marked_packet_halves_the_window_once_per_round_trip_without_a_retransmission() {
     let mut pair = Pair::new("3wh-arq", &[("ecn", "on")]);
     let flows = pair.connect();
     assert!(pair.log[0].is(Flags::SYN | Flags::ECE | Flags::CWR));
@@ -404,7 +404,7 @@ fn a_marked_packet_halves_the_window_once_per_round_trip_without_a_repeat() {
 }
 
 #[test]
-fn a_damaged_payload_is_counted_and_repeated_when_crc_is_on() {
+fn a_damaged_payload_is_counted_and_retransmitted_when_crc_is_on() {
     let mut pair = Pair::new("3wh-arq", &[("crc", "on")]);
     let flows = pair.connect();
     pair.damage_next = 2;
@@ -413,7 +413,7 @@ fn a_damaged_payload_is_counted_and_repeated_when_crc_is_on() {
 }
 
 #[test]
-fn ordered_without_repeats_skips_a_hole_after_its_hold_time() {
+fn ordered_without_retransmissions_skips_a_hole_after_its_hold_time() {
     let mut pair = Pair::new("unrel", &[("connection", "three-way"), ("ordering", "ordered")]);
     let (flow, accepted) = pair.connect();
     pair.rule = lose_segments(&[2]);
@@ -427,7 +427,7 @@ fn ordered_without_repeats_skips_a_hole_after_its_hold_time() {
     assert_eq!(
         pair.log.iter().filter(|seen| seen.is_data()).count(),
         4,
-        "nothing is repeated"
+        "nothing is retransmitted"
     );
 }
 

@@ -37,7 +37,7 @@ fn stats(pair: &Pair, side: usize, flow: FlowId) -> FlowStats {
 }
 
 /// How long after `from` path `n` first carried a number that another path had carried before.
-fn first_repeat(pair: &Pair, n: u8, from: Time) -> Option<restp_base::time::Duration> {
+fn first_retransmission(pair: &Pair, n: u8, from: Time) -> Option<restp_base::time::Duration> {
     let data = || pair.log.iter().filter(|seen| seen.from == 0 && seen.is_data());
     let elsewhere: BTreeSet<_> = data()
         .filter(|seen| seen.path.local != client(n))
@@ -247,7 +247,7 @@ fn a_path_that_dies_without_notice_is_survived_within_the_bound() {
         kill(&dead, n);
         let cut = pair.now;
         let (times, _) = stream(&mut pair, (flow, accepted), secs(5));
-        assert!(first_repeat(&pair, 3 - n, cut).expect("taken over") < MS * 100);
+        assert!(first_retransmission(&pair, 3 - n, cut).expect("taken over") < MS * 100);
         assert!(
             longest_gap(&times, cut) < MS * 150,
             "path {n}: {:?}",
@@ -288,7 +288,7 @@ fn a_notice_moves_the_data_at_once() {
     let local: SocketAddr = client(1);
     pair.ends[0].handle(cut, Input::PathNotice { local, up: false });
     stream(&mut pair, (flow, accepted), secs(1));
-    assert!(first_repeat(&pair, 2, cut).expect("taken over") <= MS * 25);
+    assert!(first_retransmission(&pair, 2, cut).expect("taken over") <= MS * 25);
 }
 
 #[test]

@@ -215,7 +215,7 @@ impl Consumer {
         self.stats.sent_packets += 1;
         if again {
             self.stats.retransmitted_packets += 1;
-            self.stats.repeated_payload_bytes += self.weight.len() as u64;
+            self.stats.retransmitted_payload_bytes += self.weight.len() as u64;
         }
         // Whoever does not answer is probed, and must not keep what others have.
         if self.lanes[lane].is_silent() && self.lanes.iter().any(|lane| !lane.is_silent()) {
@@ -268,7 +268,7 @@ impl Consumer {
             return Arrival::Rejected; // whoever forges it need not know a number that is open: it tells nothing of the producer
         }
         self.stats.received_packets += 1;
-        let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_repeated(item));
+        let is_sample = tells_path && (!self.parameters.is_ndn || !self.holding.was_retransmitted(item));
         let answer = self.lanes[lane].on_answer(now, interest, is_sample);
         let is_trusted = self.lanes[lane].trusts(item, is_good);
         let arrival = if is_good {

@@ -53,9 +53,9 @@ pub(super) struct Holding {
     core: Core,
     shape: Shape,
     /// Lost, and not asked for again yet.
-    repeats: BTreeSet<Item>,
+    retransmissions: BTreeSet<Item>,
     /// Asked for more than once, and not held.
-    repeated: BTreeSet<Item>,
+    retransmitted: BTreeSet<Item>,
     /// Never asked for before: the lowest chunk, and the lowest manifest of each level below the root.
     fresh_chunk: u64,
     fresh_manifests: Vec<u64>,
@@ -83,8 +83,8 @@ impl Holding {
     pub fn new(core: &Core, window: u64, delivery: Delivery) -> Result<Self, ManifestError> {
         let shape = core.shape()?;
         let mut holding = Holding {
-            repeats: BTreeSet::new(),
-            repeated: BTreeSet::new(),
+            retransmissions: BTreeSet::new(),
+            retransmitted: BTreeSet::new(),
             fresh_chunk: 0,
             fresh_manifests: vec![0; usize::from(shape.root_level())],
             // A manifest is there when the window gets to what is below it.
@@ -154,7 +154,7 @@ impl Holding {
 
     /// What is asked for next: what was lost first, then what was never asked for, if its reader has room.
     pub fn next(&self, has_room: bool) -> Option<Item> {
-        if let Some(lost) = self.repeats.first() {
+        if let Some(lost) = self.retransmissions.first() {
             return Some(*lost);
         }
         self.next_fresh().filter(|_| has_room)
@@ -186,9 +186,9 @@ impl Holding {
 
     /// `item`, which was the next, is asked for. Was it before?
     pub fn on_interest_sent(&mut self, item: Item) -> bool {
-        let again = self.repeats.remove(&item);
+        let again = self.retransmissions.remove(&item);
         if again {
-            self.repeated.insert(item);
+            self.retransmitted.insert(item);
             return again;
         }
         match item {
@@ -206,7 +206,7 @@ impl Holding {
     /// It has to be asked for again, unless it has come.
     pub fn on_lost(&mut self, item: Item) {
         if !self.holds(item) {
-            self.repeats.insert(item);
+            self.retransmissions.insert(item);
         }
     }
 
@@ -221,8 +221,8 @@ impl Holding {
         }
     }
     /// It was asked for more than once, so that data alone does not tell which Interest it answers.
-    pub fn was_repeated(&self, item: Item) -> bool {
-        self.repeated.contains(&item)
+    pub fn was_retransmitted(&self, item: Item) -> bool {
+        self.retransmitted.contains(&item)
     }
 
     pub fn holds(&self, item: Item) -> bool {
@@ -255,11 +255,11 @@ impl Holding {
 
     /// Takes what `item` is known to be. `is_new`: it is handed on, because its reader does not have it.
     pub fn take(&mut self, item: Item, payload: Bytes, is_new: bool) -> Taken {
-        self.repeats.remove(&item);
+        self.retransmissions.remove(&item);
         if self.holds(item) {
             return Taken::Duplicate;
         }
-        self.repeated.remove(&item);
+        self.retransmitted.remove(&item);
         self.digests.remove(&item);
         let taken = match item {
             Item::Chunk(number) => {
@@ -323,7 +323,7 @@ impl Holding {
         let arrived = self.arrived.iter().map(|(_, payload)| payload.size());
         let buffered: usize = self.buffer.values().map(Bytes::len).chain(arrived).sum();
         let digests = self.digests.len() * (size_of::<Item>() + size_of::<Digest>());
-        let sets = (self.repeats.len() + self.repeated.len()) * size_of::<Item>();
+        let sets = (self.retransmissions.len() + self.retransmitted.len()) * size_of::<Item>();
         (buffered + digests + sets + self.chunks.memory() + self.manifests.memory()) as u64
     }
 }

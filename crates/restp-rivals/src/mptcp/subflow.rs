@@ -39,8 +39,8 @@ pub(crate) struct Subflow {
     pub(crate) set_up: SetUp,
     /// First bytes of the two directions: number 1 in mappings.
     first: (u64, u64),
-    out: ByteMappings,
-    inn: ByteMappings,
+    tx: ByteMappings,
+    rx: ByteMappings,
     /// First byte that has not been handed up.
     next_up: u64,
     shared: Shared,
@@ -59,8 +59,8 @@ impl Subflow {
         Subflow {
             set_up,
             first: (0, 0),
-            out: ByteMappings::default(),
-            inn: ByteMappings::default(),
+            tx: ByteMappings::default(),
+            rx: ByteMappings::default(),
             next_up: 0,
             shared: Shared {
                 next: Some(FIRST_DATA),
@@ -75,8 +75,8 @@ impl Subflow {
             must_answer: false,
         }
     }
-    pub(crate) fn out(&self) -> &ByteMappings {
-        &self.out
+    pub(crate) fn tx(&self) -> &ByteMappings {
+        &self.tx
     }
 
     /// TCP knows both first bytes.
@@ -122,11 +122,11 @@ impl Subflow {
         }
         if let Some(mapping) =
             mapping.filter(|mapping| mapping.bytes > 0 && mapping.subflow + mapping.bytes > self.next_up)
-            && (self.inn.count() >= MAX_MAPPINGS || self.inn.add(mapping).is_err())
+            && (self.rx.count() >= MAX_MAPPINGS || self.rx.add(mapping).is_err())
         {
             return Judgement::Ignore;
         }
-        if !self.inn.cover(start.max(self.next_up), end) {
+        if !self.rx.cover(start.max(self.next_up), end) {
             return Judgement::Ignore;
         }
         self.set_up.on_heard(matches!(option, Some(Multipath::Data(_))));
@@ -204,7 +204,7 @@ impl Subflow {
             return self.notice.take(); // beside a data sequence signal there is no room
         }
         let keys = self.set_up.keys()?;
-        let mapping = start.and_then(|start| self.out.of(start));
+        let mapping = start.and_then(|start| self.tx.of(start));
         let at_first = mapping.is_none_or(|mapping| mapping.subflow == self.first.0);
         if let Some(proof) = self.set_up.proof() {
             return Some(Multipath::JoinProof(proof));
@@ -243,19 +243,19 @@ impl Subflow {
     /// Bytes from `subflow` on are those from `data` on. They must not have another meaning already.
     pub(crate) fn map(&mut self, subflow: u64, data: u64, bytes: u64) {
         let new = ByteMapping { subflow, data, bytes };
-        debug_assert!(self.out.of(subflow).is_none(), "bytes are mapped once");
-        let _once = self.out.add(new);
+        debug_assert!(self.tx.of(subflow).is_none(), "bytes are mapped once");
+        let _once = self.tx.add(new);
     }
 
     /// TCP has an acknowledgement for every byte below.
     pub(crate) fn acknowledged_below(&mut self, byte: u64) {
-        self.out.release_below(byte);
+        self.tx.release_below(byte);
     }
 
     /// The next bytes in order of the subflow, cut where mappings end, with their numbers in the connection.
     pub(crate) fn hand_up(&mut self, mut piece: Bytes, arrived: &mut Arrived) {
         while !piece.is_empty() {
-            let Some(mapping) = self.inn.of(self.next_up) else {
+            let Some(mapping) = self.rx.of(self.next_up) else {
                 break; // not taken without one
             };
             let left = mapping.subflow + mapping.bytes - self.next_up;
@@ -263,7 +263,7 @@ impl Subflow {
             arrived.push((mapping.data_at(self.next_up), part.clone()));
             self.next_up += part.len() as u64;
         }
-        self.inn.release_below(self.next_up);
+        self.rx.release_below(self.next_up);
     }
 
     fn next(&self) -> u64 {

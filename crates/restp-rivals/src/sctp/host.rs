@@ -1,8 +1,8 @@
 //! A host's SCTP: which association a packet belongs to, what becomes of others (RFC 9260 §8.4), and the two seams. A server keeps
 //! nothing of a peer that has not brought back its cookie.
 
+mod out_of_the_blue;
 mod set_up;
-mod strangers;
 
 use super::association::{Association, Identity};
 use super::chunk::{Cause, Chunk, ChunkError};
@@ -131,7 +131,7 @@ impl Sctp {
             _ => {}
         }
         let Some(flow) = self.flow_of(&packet, address, ports) else {
-            return self.on_stranger(address, ports, &packet);
+            return self.on_out_of_the_blue(address, ports, &packet);
         };
         let Some(slot) = self.slots.get_mut(&flow) else {
             return;

@@ -1,5 +1,5 @@
 //! TCP (RFC 9293) as a comparison protocol: a codec, its state transitions and the order of calls. Which segments are
-//! lost, what happens to the window, when to acknowledge and repeat is decided by the same services that ResTP uses.
+//! lost, what happens to the window, when to acknowledge and retransmit is decided by the same services that ResTP uses.
 //!
 //! | File | Holds |
 //! |---|---|

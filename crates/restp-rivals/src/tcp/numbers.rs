@@ -39,11 +39,11 @@ pub(crate) fn report(
             }
         }
         Detail::Snack => {
-            let said = options.snack.as_ref().map(|snack| snack.said(byte, unit));
-            for run in said.iter().flat_map(|said| &said.received) {
+            let ranges = options.snack.as_ref().map(|snack| snack.ranges(byte, unit));
+            for run in ranges.iter().flat_map(|ranges| &ranges.received) {
                 report.received.extend(sent.covered(run.clone())?);
             }
-            for hole in said.iter().flat_map(|said| &said.missing) {
+            for hole in ranges.iter().flat_map(|ranges| &ranges.missing) {
                 report.missing.extend(sent.covered(hole.clone())?);
             }
         }

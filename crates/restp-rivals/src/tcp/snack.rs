@@ -22,7 +22,7 @@ pub struct Snack {
 
 /// Bytes by what a report says of them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct SnackRanges {
     /// Received.
     pub received: Vec<Range<u64>>,
     /// Missing.
@@ -64,7 +64,7 @@ impl Snack {
     }
 
     /// Bytes reported received and missing, under acknowledgement number `next`. What bounds a hole has arrived.
-    pub fn said(&self, next: u64, unit: u64) -> Said {
+    pub fn ranges(&self, next: u64, unit: u64) -> SnackRanges {
         let at = |block: u64| next + block * unit;
         let hole = u64::from(self.offset)..u64::from(self.offset) + u64::from(self.size);
         let bits = self.vector.len() as u64 * 8;
@@ -76,17 +76,17 @@ impl Snack {
         if self.vector.is_empty() && self.size > 0 {
             blocks.insert(hole.end..hole.end + 1);
         }
-        let mut said = Said::default();
+        let mut ranges = SnackRanges::default();
         if !hole.is_empty() {
-            said.missing.push(at(hole.start)..at(hole.end));
+            ranges.missing.push(at(hole.start)..at(hole.end));
         }
         let later = blocks.holes(hole.end).map(|hole| at(hole.start)..at(hole.end));
-        said.missing.extend(later);
+        ranges.missing.extend(later);
         if hole.start > 0 {
             blocks.insert(hole.start - 1..hole.start);
         }
-        said.received = blocks.iter().map(|run| at(run.start)..at(run.end)).collect();
-        said
+        ranges.received = blocks.iter().map(|run| at(run.start)..at(run.end)).collect();
+        ranges
     }
 
     /// Bytes of the option.
@@ -127,9 +127,9 @@ mod tests {
         assert_eq!((one.offset, one.size, one.vector.len()), (0, 1, 0));
         let two = Snack::of(MSS, &arrived(&[2, 5]), MSS, 40).expect("a report");
         assert_eq!((two.offset, two.size, &two.vector[..]), (0, 1, &[0x90][..]));
-        let said = two.said(MSS, MSS);
-        assert_eq!(said.missing, [1460..2920, 4380..7300]);
-        assert_eq!(said.received, [2920..4380, 7300..8760]);
+        let ranges = two.ranges(MSS, MSS);
+        assert_eq!(ranges.missing, [1460..2920, 4380..7300]);
+        assert_eq!(ranges.received, [2920..4380, 7300..8760]);
     }
 
     /// What three isolated chunks cost (TC §4.1): 24 bytes of SACK edges, one byte of vector.
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(Snack::of(MSS, &received, MSS, 40), None);
         received.insert(2 * MSS + 100..4 * MSS - 1);
         let snack = Snack::of(MSS, &received, MSS, 40).expect("a report");
-        assert_eq!(snack.said(MSS, MSS).received.first(), Some(&(2920..4380)));
+        assert_eq!(snack.ranges(MSS, MSS).received.first(), Some(&(2920..4380)));
     }
 
     #[test]
@@ -167,15 +167,15 @@ mod tests {
                 continue;
             };
             assert!(snack.bytes() <= room);
-            let said = snack.said(next, 100);
-            for run in &said.received {
+            let ranges = snack.ranges(next, 100);
+            for run in &ranges.received {
                 assert!(
                     received
                         .covering(run.start)
                         .is_some_and(|held| held.end >= run.end)
                 );
             }
-            for hole in &said.missing {
+            for hole in &ranges.missing {
                 let blocks = (hole.start..hole.end).step_by(100);
                 blocks.for_each(|block| assert!((block..block + 100).any(|byte| !received.contains(byte))));
             }

@@ -79,7 +79,7 @@ fn a_manifest_leaves_though_its_writer_has_gone_and_so_does_its_repetition() {
     assert_eq!(net.hosts[0].published(), 1);
 }
 
-/// What nobody takes is forgotten when its request cannot be repeated any more.
+/// What nobody takes is forgotten when its request cannot be retransmitted any more.
 #[test]
 fn a_writer_that_has_gone_leaves_nothing_behind_for_long() {
     let mut net = Net::new(&named(&[]), 2);

@@ -12,7 +12,7 @@ const BYTES: usize = 200_000;
 
 /// Host 1 asks host 0, which answers with `content`; the request and the answer's manifest each are lost once.
 #[test]
-fn a_request_is_answered_with_an_object_and_repeated_until_then() {
+fn a_request_is_answered_with_an_object_and_retransmitted_until_then() {
     let mut net = Net::new(&itp(&[]), 2);
     let (mut requests, mut manifests) = (0, 0);
     net.rule = Box::new(move |seen, _| {

@@ -74,7 +74,7 @@ fn no_interest_has_the_number_of_another() {
 /// Rule (b): the data of a later Interest tells within a round trip, and the window is halved, not shut.
 #[test]
 fn a_loss_is_repaired_by_later_data_and_ndn_waits_for_its_timer() {
-    let first_repeat = |parameters: &ItpParameters| {
+    let first_retransmission = |parameters: &ItpParameters| {
         let mut net = Net::new(parameters, 2);
         let mut lost_at = None;
         net.rule = Box::new(move |seen, _| {
@@ -100,10 +100,10 @@ fn a_loss_is_repaired_by_later_data_and_ndn_waits_for_its_timer() {
         assert_eq!(again.header.pointer.chunk, 50);
         (again.at.since(lost.at), net.stats(1).timeouts)
     };
-    let (delay, timeouts) = first_repeat(&itp(&[]));
+    let (delay, timeouts) = first_retransmission(&itp(&[]));
     assert!(delay <= ms(65) && timeouts == 0, "{delay:?}");
     let ndn = ItpParameters::ndn_from_pairs(&[]).expect("the baseline");
-    let (delay, timeouts) = first_repeat(&ndn);
+    let (delay, timeouts) = first_retransmission(&ndn);
     assert!(delay >= ms(160) && timeouts == 1, "{delay:?}");
 }
 

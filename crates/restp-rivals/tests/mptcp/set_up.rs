@@ -116,7 +116,7 @@ fn the_second_path_joins_with_the_first_answer_and_both_ends_know_of_it() {
 }
 
 #[test]
-fn a_lost_proof_is_repeated_until_it_is_acknowledged() {
+fn a_lost_proof_is_retransmitted_until_it_is_acknowledged() {
     let mut net = Net::pair(&[("handshake-rto", "1 s")], &[WIDE, WIDE]);
     let mut left = 1;
     net.rule = Box::new(move |seen| {

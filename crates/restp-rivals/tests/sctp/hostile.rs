@@ -150,13 +150,13 @@ impl Alone {
         }
     }
 
-    fn hear(&mut self, tag: u32, chunk: Chunk, from: u8) -> Vec<Packet> {
-        self.hear_only(tag, chunk, from);
+    fn receive(&mut self, tag: u32, chunk: Chunk, from: u8) -> Vec<Packet> {
+        self.receive_only(tag, chunk, from);
         self.says().into_iter().map(|(packet, _)| packet).collect()
     }
 
     /// The same, and nothing is asked for yet.
-    fn hear_only(&mut self, tag: u32, chunk: Chunk, from: u8) {
+    fn receive_only(&mut self, tag: u32, chunk: Chunk, from: u8) {
         let mut packet = self.other.clone();
         (packet.header.tag, packet.chunks) = (tag, smallvec![chunk]);
         let mut path = Net::path(0).reversed();
@@ -181,7 +181,7 @@ impl Alone {
 
     /// Somebody at `from` asks for an association; our tag for it, and our cookie.
     fn asks(&mut self, init: Init, from: u8) -> (u32, Chunk) {
-        let said = self.hear(0, Chunk::Init(init), from);
+        let said = self.receive(0, Chunk::Init(init), from);
         let offered = offer(&said[0]);
         (
             offered.tag,
@@ -192,7 +192,7 @@ impl Alone {
     /// Somebody at `from` opens; our tag for it, and what the application hears.
     fn opens(&mut self, init: Init, from: u8) -> (u32, Vec<Event>) {
         let (tag, cookie) = self.asks(init, from);
-        let said = self.hear(tag, cookie, from);
+        let said = self.receive(tag, cookie, from);
         assert_eq!(said[0].chunks[..], [Chunk::CookieAck]);
         (tag, self.events())
     }
@@ -206,7 +206,7 @@ impl Alone {
 
     /// Somebody sends something in the name of .1.
     fn pretends(&mut self, tag: u32) {
-        self.hear(tag, Chunk::Heartbeat(noise(8).into()), 1);
+        self.receive(tag, Chunk::Heartbeat(noise(8).into()), 1);
     }
 }
 
@@ -251,7 +251,7 @@ fn whoever_names_the_address_of_another_has_no_part_in_its_set_up() {
 fn a_cookie_from_an_address_that_is_only_named_confirms_it_not() {
     let mut alone = Alone::new();
     let (tag, cookie) = alone.asks(naming(66, 1), 66);
-    alone.hear_only(tag, cookie, 1);
+    alone.receive_only(tag, cookie, 1);
     let events = alone.events();
     let [Event::Accepted(flow)] = events[..] else {
         panic!("{events:?}")
@@ -279,10 +279,10 @@ fn a_cookie_that_comes_again_from_another_address_opens_nothing_more() {
     let mut alone = Alone::new();
     let (tag, cookie) = alone.asks(naming(66, 1), 66);
     assert_eq!(
-        alone.hear(tag, cookie.clone(), 66)[0].chunks[..],
+        alone.receive(tag, cookie.clone(), 66)[0].chunks[..],
         [Chunk::CookieAck]
     );
-    assert_eq!(alone.hear(tag, cookie, 1)[0].chunks[..], [Chunk::CookieAck]);
+    assert_eq!(alone.receive(tag, cookie, 1)[0].chunks[..], [Chunk::CookieAck]);
     let events = alone.events();
     let [Event::Accepted(flow)] = events[..] else {
         panic!("{events:?}")
@@ -293,7 +293,7 @@ fn a_cookie_that_comes_again_from_another_address_opens_nothing_more() {
         reflects_tag: true,
         causes: Default::default(),
     };
-    alone.hear_only(66, abort, 1);
+    alone.receive_only(66, abort, 1);
     let ended = Event::Closed(flow, CloseReason::Reset);
     assert!(alone.events().contains(&ended));
 }
@@ -303,7 +303,7 @@ fn a_cookie_that_comes_again_from_another_address_opens_nothing_more() {
 fn an_association_that_ended_leaves_the_tag_to_the_one_that_has_it_now() {
     let mut alone = Alone::new();
     let (tag, cookie) = alone.asks(an_init(77), 1);
-    alone.hear(tag, cookie.clone(), 1);
+    alone.receive(tag, cookie.clone(), 1);
     let events = alone.events();
     let [Event::Accepted(first)] = events[..] else {
         panic!("{events:?}")
@@ -312,13 +312,13 @@ fn an_association_that_ended_leaves_the_tag_to_the_one_that_has_it_now() {
         reflects_tag: false,
         causes: Default::default(),
     };
-    alone.hear_only(tag, abort, 1);
-    alone.hear(tag, cookie, 1);
+    alone.receive_only(tag, abort, 1);
+    alone.receive(tag, cookie, 1);
     alone.host.release(Time::ZERO, first);
     alone.says();
     assert_eq!(alone.host.held(), 1);
     let question = Bytes::from(noise(8));
-    let said = alone.hear(tag, Chunk::Heartbeat(question.clone()), 1);
+    let said = alone.receive(tag, Chunk::Heartbeat(question.clone()), 1);
     assert_eq!(said[0].chunks[..], [Chunk::HeartbeatAck(question)]);
 }
 
@@ -327,7 +327,7 @@ fn an_association_that_ended_leaves_the_tag_to_the_one_that_has_it_now() {
 fn whoever_opens_from_a_new_address_and_names_that_of_an_association_is_refused() {
     let mut alone = Alone::new();
     alone.opens(an_init(77), 1);
-    let said = alone.hear(0, Chunk::Init(naming(66, 1)), 66);
+    let said = alone.receive(0, Chunk::Init(naming(66, 1)), 66);
     let causes = smallvec![Cause::new_addresses(&[ip(66)])];
     let reflects_tag = false;
     assert_eq!(said[0].chunks[..], [Chunk::Abort { reflects_tag, causes }]);
@@ -363,7 +363,7 @@ fn an_answer_to_a_heartbeat_that_was_guessed_confirms_nothing() {
     let tag = alone.claims();
     alone.pretends(tag);
     let guess = [&[0, 1, 0, 12][..], &[7; 8]].concat();
-    alone.hear(tag, Chunk::HeartbeatAck(guess.into()), 1);
+    alone.receive(tag, Chunk::HeartbeatAck(guess.into()), 1);
     assert_eq!(alone.events(), []);
     let (_, events) = alone.opens(an_init(77), 1);
     assert!(matches!(events[..], [Event::Accepted(_)]), "{events:?}");

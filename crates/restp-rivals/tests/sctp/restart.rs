@@ -270,11 +270,11 @@ fn who_is_ending_ends_before_its_peer_opens_again() {
         let cause = Cause::cookie_in_shutdown();
         packet.header.tag == 77 && packet.chunks[..] == [Chunk::Error(smallvec![cause])]
     };
-    let repeats = |packet: &Packet| packet.chunks[..] == [Chunk::ShutdownAck];
-    assert!(said.iter().any(told) && said.iter().any(repeats), "{said:?}");
+    let retransmits = |packet: &Packet| packet.chunks[..] == [Chunk::ShutdownAck];
+    assert!(said.iter().any(told) && said.iter().any(retransmits), "{said:?}");
     assert_eq!(flows(&net, SERVER).len(), 1);
     let again = asks(&mut net, SERVER, &packet, an_init(78));
-    assert!(repeats(&again), "{again:?}");
+    assert!(retransmits(&again), "{again:?}");
     // The opener has heard nothing of it. Once it does, all is over, and whoever wants to may open.
     net.rule = Box::new(|_| Some(Duration::ZERO));
     net.run_for(Duration::from_secs(10));

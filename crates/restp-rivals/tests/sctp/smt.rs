@@ -75,9 +75,9 @@ fn lateness_cuts_no_window_and_copies_take_the_fast_path() {
                 }
             }
         }
-        let repeated: u64 = received.iter().map(|path| path.repeated_payload_bytes).sum();
+        let duplicates: u64 = received.iter().map(|path| path.duplicate_payload_bytes).sum();
         assert!(
-            repeated > 0,
+            duplicates > 0,
             "{scheme}: nothing was lost, so copies came as well as what they copy"
         );
     }
@@ -104,7 +104,7 @@ fn copies_of_what_is_late_unblock_the_receive_buffer() {
     assert!(mfr * 10 > cmt * 11, "{mfr} {cmt}");
 }
 
-/// A law, from the trace: no TSN leaves a third time without a timeout, and the receiver counts as repeated what it got
+/// A law, from the trace: no TSN leaves a third time without a timeout, and the receiver counts as duplicate what it got
 /// more than once.
 #[test]
 fn a_number_leaves_twice_at_most_and_arrivals_add_up() {
@@ -121,11 +121,11 @@ fn a_number_leaves_twice_at_most_and_arrivals_add_up() {
     let again: u64 = times.values().map(|count| u64::from(count - 1)).sum();
     assert_eq!(again, sent.retransmitted_packets);
     let total = |of: fn(&PathStats) -> u64| received.iter().map(of).sum::<u64>();
-    let unique = total(|path| path.arrived_payload_bytes) - total(|path| path.repeated_payload_bytes);
+    let unique = total(|path| path.arrived_payload_bytes) - total(|path| path.duplicate_payload_bytes);
     let held = unique - delivered as u64;
     assert!(
         held <= 64 << 10,
-        "what is neither read nor repeated waits in the buffer: {held}"
+        "what is neither read nor a duplicate waits in the buffer: {held}"
     );
 }
 

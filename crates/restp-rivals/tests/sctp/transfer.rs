@@ -113,7 +113,7 @@ fn a_retransmission_that_is_lost_waits_for_the_timer() {
 }
 
 #[test]
-fn whatever_is_lost_late_or_repeated_arrives_once_and_in_order() {
+fn whatever_is_lost_late_or_retransmitted_arrives_once_and_in_order() {
     for seed in 0..30 {
         let mut net = Net::new(
             sctp(&[("message", "4 KiB"), ("receive-buffer", "20 KiB")]),

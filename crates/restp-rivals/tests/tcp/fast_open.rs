@@ -131,7 +131,7 @@ fn data_that_the_server_does_not_take_leave_again_with_the_third_segment() {
 }
 
 #[test]
-fn a_lost_syn_is_repeated_without_data_as_tcp_does() {
+fn a_lost_syn_is_retransmitted_without_data_as_tcp_does() {
     let mut pair = knowing(cookie(), ON);
     let mut left = 1;
     pair.rule = Box::new(move |_| {

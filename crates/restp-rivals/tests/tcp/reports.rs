@@ -113,7 +113,7 @@ fn mode_and_emission_say_how_often_a_gap_is_named() {
 
 #[test]
 fn an_immediate_snack_is_answered_before_the_third_duplicate() {
-    let repeated_after = |set: &[(&str, &str)]| {
+    let retransmitted_after = |set: &[(&str, &str)]| {
         let mut pair = pair("snack", set);
         let flows = pair.connect();
         pair.rule = lose(&[2]);
@@ -121,8 +121,8 @@ fn an_immediate_snack_is_answered_before_the_third_duplicate() {
         assert_eq!(pair.transfer(flows, &data, secs(5)), data);
         pair.ends[0].stats(flows.0).expect("a flow").timeouts
     };
-    assert_eq!(repeated_after(&[]), 1);
-    assert_eq!(repeated_after(&[("snack-immediate", "on")]), 0);
+    assert_eq!(retransmitted_after(&[]), 1);
+    assert_eq!(retransmitted_after(&[("snack-immediate", "on")]), 0);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn an_option_that_one_side_lacks_is_not_used() {
 }
 
 #[test]
-fn lost_set_up_segments_are_repeated_after_3_s() {
+fn lost_set_up_segments_are_retransmitted_after_3_s() {
     for lost in [Flags::SYN, Flags::SYN | Flags::ACK] {
         let mut pair = Pair::new(&[]);
         let mut left = 1;

@@ -58,7 +58,7 @@ fn numbers_wrap_at_32_bits() {
 }
 
 #[test]
-fn a_lost_segment_is_repeated_on_the_third_duplicate_without_a_timeout() {
+fn a_lost_segment_is_retransmitted_on_the_third_duplicate_without_a_timeout() {
     for set in [&[][..], &SACK] {
         let mut pair = Pair::new(set);
         let flows = pair.connect();
@@ -85,26 +85,26 @@ fn several_losses_of_a_window_take_a_round_trip_each_or_one_in_all() {
         assert_eq!(pair.transfer(flows, &data, Duration::from_secs(5)), data);
         let stats = pair.ends[0].stats(flows.0).unwrap();
         assert_eq!((stats.retransmitted_packets, stats.timeouts), (4, 0));
-        let mut repeats = Vec::new();
+        let mut retransmissions = Vec::new();
         for (at, seen) in pair.log.iter().enumerate() {
             let earlier = &pair.log[..at];
             let same = |other: &&Seen| other.is_data() && other.header.sequence == seen.header.sequence;
             if seen.is_data() && earlier.iter().any(|other| same(&other)) {
-                repeats.push(seen.at);
+                retransmissions.push(seen.at);
             }
         }
-        repeats[3].since(repeats[0])
+        retransmissions[3].since(retransmissions[0])
     };
     assert_eq!(
         repair(&[]),
         Duration::from_millis(60),
-        "three round trips between four repeats"
+        "three round trips between four retransmissions"
     );
     assert_eq!(repair(&SACK), Duration::from_millis(20));
 }
 
 #[test]
-fn a_lost_tail_is_repeated_by_the_timer() {
+fn a_lost_tail_is_retransmitted_by_the_timer() {
     let mut pair = Pair::new(&[("rto-floor", "1 s")]);
     let (client, server) = pair.connect();
     pair.rule = drop_first_of(&[1]);
@@ -200,10 +200,10 @@ fn a_full_send_buffer_blocks_and_says_when_there_is_room() {
     assert!(pair.events[0].contains(&Event::Writable(client)));
 }
 
-/// Timestamps measure every round trip, of repeated segments too (RFC 7323 §4.1), and an old clock is not
+/// Timestamps measure every round trip, of retransmitted segments too (RFC 7323 §4.1), and an old clock is not
 /// believed (§5.3).
 #[test]
-fn clocks_measure_repeats_and_refuse_the_past() {
+fn clocks_measure_retransmissions_and_refuse_the_past() {
     let mut pair = Pair::new(&[("timestamps", "on")]);
     let flows = pair.connect();
     pair.rule = drop_first_of(&[2]);

@@ -32,7 +32,7 @@ impl<M: Machine> Sealed<M> {
             return;
         };
         self.peers.identify(peer, key);
-        self.peers.hear(peer, datagram.path.remote);
+        self.peers.on_heard_from(peer, datagram.path.remote);
         let handshake = self.peers.handshakes.remove(&to);
         if !grant.welcome {
             return self.give_up(now, peer, Fault::Unwelcome);

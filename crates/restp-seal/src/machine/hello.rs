@@ -45,7 +45,7 @@ impl<M: Machine> Sealed<M> {
         let hash = digest(&hello.from, hello.message);
         if let Some(id) = self.peers.session_of_flight(&hash) {
             self.stats.repeated_requests += 1;
-            return self.on_repeated(now, id, path, length);
+            return self.on_retransmitted(now, id, path, length);
         }
         let proved = self.issuer.proves(now, path.remote, &hello.token);
         let arrival = Arrival {
@@ -55,13 +55,13 @@ impl<M: Machine> Sealed<M> {
             hash,
             proved,
         };
-        if let Some(asking) = self.hear(now, &arrival) {
+        if let Some(asking) = self.on_request(now, &arrival) {
             self.answer(now, &arrival, asking);
         }
     }
 
     /// Who asks for what, if it may be heard. What cannot be is answered here, in fewer bytes and from no memory.
-    fn hear(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<Request> {
+    fn on_request(&mut self, now: Time, arrival: &Arrival<'_>) -> Option<Request> {
         let Arrival { path, hello, .. } = *arrival;
         self.peers.expire(now);
         if !self.config.serves && !self.is_of_a_server(hello.pattern, path) {
@@ -306,12 +306,12 @@ impl<M: Machine> Sealed<M> {
 
     /// The request that began session `id` came again: what it carried is handed on again, which does no harm as long as nobody
     /// else is there by now.
-    fn on_repeated(&mut self, now: Time, id: ConnectionId, path: PathAddress, length: usize) {
+    fn on_retransmitted(&mut self, now: Time, id: ConnectionId, path: PathAddress, length: usize) {
         let Some(session) = self.peers.session_mut(&id) else {
             return;
         };
         let (peer, authentic) = (session.peer(), session.is_authentic());
-        let pdu = session.on_repeated(path, length);
+        let pdu = session.on_retransmitted(path, length);
         self.peers.ask(&id);
         if let Some(pdu) = pdu {
             let is_there = self.peers.credit(peer, path.remote, length);

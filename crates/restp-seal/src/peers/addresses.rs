@@ -127,7 +127,7 @@ impl Peers {
             self.assign(remote, peer, claim);
         }
         if admitted && genuine {
-            self.hear(peer, remote);
+            self.on_heard_from(peer, remote);
         }
         admitted
     }
@@ -137,14 +137,14 @@ impl Peers {
         let admitted = self.may_use(now, peer, remote);
         if admitted {
             self.assign(remote, peer, None);
-            self.hear(peer, remote);
+            self.on_heard_from(peer, remote);
         }
         admitted
     }
 
     /// `peer` was heard from `remote`, which has its key now if it is its own.
-    pub(crate) fn hear(&mut self, peer: PeerId, remote: SocketAddr) {
-        self.routes.hear(remote, peer);
+    pub(crate) fn on_heard_from(&mut self, peer: PeerId, remote: SocketAddr) {
+        self.routes.on_heard_from(remote, peer);
     }
 
     pub(super) fn assign(&mut self, remote: SocketAddr, peer: PeerId, claim: Option<AmplificationLimit>) {
@@ -285,7 +285,7 @@ mod tests {
     /// It has proved its key, and was heard from `host`.
     fn proves(peers: &mut Peers, peer: PeerId, host: u8) {
         peers.peers.get_mut(&peer).expect("it is known").session = Some([1; 8]);
-        peers.hear(peer, at(host));
+        peers.on_heard_from(peer, at(host));
     }
 
     /// Its packets, sent from where somebody is or says that he is, would take the flows there.

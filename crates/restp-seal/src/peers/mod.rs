@@ -385,7 +385,7 @@ impl Peers {
         };
         if let Some(address) = address.filter(free) {
             self.assign(address, owner, None);
-            self.hear(owner, address);
+            self.on_heard_from(owner, address);
         }
         let mut certain = self.flows.believe(id);
         certain.extend(self.believe(owner, remote));

@@ -58,7 +58,7 @@ impl Routes {
     }
 
     /// Something genuine of `peer` came from `remote`.
-    pub(super) fn hear(&mut self, remote: SocketAddr, peer: PeerId) {
+    pub(super) fn on_heard_from(&mut self, remote: SocketAddr, peer: PeerId) {
         let route = self.by_address.get_mut(&remote);
         if let Some(route) = route.filter(|route| route.peer == peer) {
             route.heard = true;

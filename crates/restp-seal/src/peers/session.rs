@@ -348,7 +348,7 @@ impl Session {
 
     /// The request that began it came again on `path`, with `length` bytes: what it carries and may be heard from there. None
     /// when it is finished, or asked for from too many places.
-    pub(crate) fn on_repeated(&mut self, path: PathAddress, length: usize) -> Option<Bytes> {
+    pub(crate) fn on_retransmitted(&mut self, path: PathAddress, length: usize) -> Option<Bytes> {
         let unfinished = self.unfinished.as_mut()?;
         let place = unfinished.asking.iter().position(|asking| asking.path == path);
         if let Some(place) = place {

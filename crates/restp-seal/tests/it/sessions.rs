@@ -246,7 +246,7 @@ fn a_client_that_starts_again_is_served_at_once_whether_it_remembers_the_server_
         assert_eq!(pair.closed(1), Some(&CloseReason::Reset), "key known: {known}");
         pair.ends[1].release(pair.now, old);
         pair.run_for(Duration::from_secs(4));
-        let accepted = pair.accepted().expect("with the first repeat of the SYN");
+        let accepted = pair.accepted().expect("with the first retransmission of the SYN");
         assert!(pair.transfer(0, (flow, accepted), b"again", ms(500)));
     }
 }

@@ -1,18 +1,18 @@
 //! The duplicate-ACK option (ResTP §3.5.9): a receiver without new data for a while sends its last acknowledgement again,
 //! so that one lost on a noisy way back does not freeze a window-limited sender until its timer. At most twice in an
-//! idle spell, fewer than make a sender repeat data (OP-47).
+//! idle spell, fewer than make a sender retransmit data (OP-47).
 
 use super::delayed::UNKNOWN_RTT;
 use restp_base::time::{Duration, Time};
 
-/// When to repeat.
+/// When the last acknowledgement leaves again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepeatParameters {
     /// Time without new data. Default: 3/2 round trips (OP-47).
     pub idle: Option<Duration>,
 }
 
-/// Repeats in one idle spell (OP-47).
+/// Duplicates in one idle spell (OP-47).
 const MOST: u8 = 2;
 
 /// The spell since the last new data.
@@ -46,7 +46,7 @@ impl IdleSpell {
         self.next_at
     }
 
-    /// True when a repeat is due at `now`, which is said once for each.
+    /// True when a duplicate is due at `now`, which is said once for each.
     pub(super) fn take_due(&mut self, now: Time) -> bool {
         let due = self.next_at.is_some_and(|at| at <= now);
         if due {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_repeats_one_and_a_half_round_trips_apart_until_new_data_comes() {
+    fn two_duplicates_one_and_a_half_round_trips_apart_until_new_data_comes() {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let rtt = Some(Duration::from_millis(100));
         let mut spell = IdleSpell::new(RepeatParameters::default());

@@ -22,7 +22,7 @@ use restp_base::time::Duration;
 /// When acknowledgements are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Never: the module is unplugged.
+    /// Never: there are no acknowledgements.
     None,
     /// Every second packet, and every packet while something is missing.
     Positive(PositiveParameters),
@@ -76,7 +76,7 @@ impl Acknowledgement {
     /// The same where several paths share the numbers: as many as fit an acknowledgement on every path.
     pub const MANY_BLOCKS: u8 = 32;
 
-    /// The module unplugged.
+    /// No acknowledgements.
     pub const NONE: Acknowledgement = Acknowledgement {
         schedule: Schedule::None,
         detail: Detail::Pointer,

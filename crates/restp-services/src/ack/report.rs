@@ -14,7 +14,7 @@ pub struct AckReport {
     pub received: SmallVec<[Range<u64>; 4]>,
     /// Reported missing (NACK, SNACK).
     pub missing: SmallVec<[Range<u64>; 2]>,
-    /// Given up by the receiver: nothing in it that is missing can be repaired without a repeat (HARQ, OP-40).
+    /// Given up by the receiver: nothing in it that is missing can be repaired without a retransmission (HARQ, OP-40).
     pub lost: Range<u64>,
     /// Some of what no path has brought, and is not waited for: encoded packets have rebuilt it, or it was given up.
     pub uncarried: Uncarried,

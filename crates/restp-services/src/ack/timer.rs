@@ -91,7 +91,7 @@ impl AckTimer {
         self.begin_spell(now, rtt);
     }
 
-    /// A segment arrived that is no news, or no use: a repeat, a probe, one too late.
+    /// A segment arrived that is no news, or no use: a retransmission, a probe, one too late.
     pub fn on_unwanted(&mut self, now: Time, rtt: Option<Duration>) {
         match self.schedule {
             Schedule::None => {}
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(
             left(&mut timer, 32, |timer, ms| timer.on_unwanted(at(ms), RTT)),
             4,
-            "nor are repeats"
+            "nor are retransmissions"
         );
         timer.on_ratio(AckRatio::SCHEDULE);
         assert_eq!(
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_follows_an_acknowledgement_and_repeats_of_data_bring_no_more_of_them() {
+    fn a_duplicate_follows_an_acknowledgement_and_retransmissions_of_data_bring_no_more_of_them() {
         let schedule = Schedule::Positive(PositiveParameters::default());
         let mut timer = AckTimer::new(schedule, Some(RepeatParameters::default()));
         timer.on_in_order(at(0), RTT);

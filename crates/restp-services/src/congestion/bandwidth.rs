@@ -103,7 +103,7 @@ pub(super) mod tests {
         assert_eq!(steady(8.0).product(Some(Duration::from_millis(200))), 200_000);
     }
 
-    /// TC §2.3.6: three duplicates, then the repeat fills the hole before them; and more duplicates than segments named.
+    /// TC §2.3.6: three duplicates, then the retransmission fills the hole before them; and more duplicates than segments named.
     #[test]
     fn what_duplicates_stood_for_is_not_counted_again() {
         let mut deliveries = Deliveries::default();

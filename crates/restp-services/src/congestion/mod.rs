@@ -3,7 +3,7 @@
 //!
 //! | Event | Caller | When |
 //! |---|---|---|
-//! | `Sent` | connection | a data segment left, first or repeated |
+//! | `Sent` | connection | a data segment left, first or retransmitted |
 //! | `Duplicate` | recovery | once per acknowledgement that names nothing new, before a loss that it reveals |
 //! | `Acked`, `RecoveryEnded` | recovery | once per acknowledgement of new data; after the last repair of an episode |
 //! | `SegmentLost`, `Lost`, `Marked`, `Timeout`, `Restored` | loss handling | the cause was congestion, or was found not to be |
@@ -94,7 +94,7 @@ pub enum CongestionEvent {
         bytes: u64,
         /// The sample of the round-trip time it carries.
         rtt: Option<Duration>,
-        /// How fast the network delivers, unless the repeats of a segment make that uncertain.
+        /// How fast the network delivers, unless the retransmissions of a segment make that uncertain.
         rate: Option<RateSample>,
     },
     /// An acknowledgement named nothing new while data is outstanding: one segment has arrived, nobody knows which
@@ -153,7 +153,7 @@ pub trait Congestion: fmt::Debug {
     fn answers(&self) -> u64 {
         0
     }
-    /// The inner state for eyes; nothing may be steered by it.
+    /// The inner state, for diagnostics only; nothing may be steered by it.
     fn snapshot(&self) -> CongestionSnapshot;
 }
 

@@ -1,4 +1,4 @@
-//! The congestion module unplugged: a fixed limit on what is in flight (OP-50).
+//! No congestion control: a fixed limit on what is in flight (OP-50).
 
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
 use crate::view::PathView;

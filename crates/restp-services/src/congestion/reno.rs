@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_starts_from_one_segment_and_its_repeats_keep_the_threshold() {
+    fn a_timeout_starts_from_one_segment_and_its_retransmissions_keep_the_threshold() {
         let mut reno = controller(10, 1000, Growth::Bytes);
         let mut view = path(SEGMENT);
         view.in_flight_bytes = 8000;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_timeout_is_taken_back_once_its_repeats_included() {
+    fn a_spurious_timeout_is_taken_back_once_its_retransmissions_included() {
         let mut reno = controller(10, 1000, Growth::Bytes);
         let mut view = path(SEGMENT);
         view.in_flight_bytes = 8000;

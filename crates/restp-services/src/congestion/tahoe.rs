@@ -1,4 +1,4 @@
-//! Tahoe: slow start again after every loss. Jacobson 1988; TC §2.3.1, Figure 2.14. Its repeats are the work of
+//! Tahoe: slow start again after every loss. Jacobson 1988; TC §2.3.1, Figure 2.14. Its retransmissions are the work of
 //! [`FastRecovery::None`](crate::recovery::FastRecovery): everything outstanding leaves again.
 
 use super::window::{CommonParams, Window, segment_of};

@@ -284,7 +284,7 @@ mod tests {
         }
         let steady = 11.68 * (1.0 - 0.9_f64.powi(9)) - 11.68 * 0.05 * 0.9_f64.powi(8);
         assert!((megabits(&westwood.bandwidth) - steady).abs() < 1e-9);
-        // The repeat fills the hole: of ten segments nine are known, so this sample is one segment, too.
+        // The retransmission fills the hole: of ten segments nine are known, so this sample is one segment, too.
         westwood.on(&acked(10 * SEGMENT), &at(10));
         let steady = 11.68 * (1.0 - 0.9_f64.powi(10)) - 11.68 * 0.05 * 0.9_f64.powi(9);
         assert!((megabits(&westwood.bandwidth) - steady).abs() < 1e-9);

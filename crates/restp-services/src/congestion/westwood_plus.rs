@@ -227,7 +227,7 @@ mod tests {
         assert_near(megabits(&plus.bandwidth), 0.1);
     }
 
-    /// After a repeat no acknowledgement measures the round trip (Karn): what comes meanwhile is nobody's.
+    /// After a retransmission no acknowledgement measures the round trip (Karn): what comes meanwhile is nobody's.
     #[test]
     fn only_a_measurement_begins_a_sample_and_sets_its_length() {
         let mut plus = plus(WestwoodPlusFilter::Const);

@@ -1,4 +1,4 @@
-//! How a connection begins and ends (ResTP §3.5.5). The connection asks the [`Handshake`] timer when to repeat
+//! How a connection begins and ends (ResTP §3.5.5). The connection asks the [`Handshake`] timer when to retransmit
 //! a SYN or SYN-ACK, [`Exchange`] what may travel beside them, and [`Release`] what is left to do once either side has
 //! finished. The endpoint mints, verifies and keeps cookies and asks the [`ReplayFilter`].
 

@@ -1,6 +1,6 @@
 //! Opportunistic set-up (ResTP §3.5.5): data travels beside the SYN, and request and response stand in for set-up
 //! packets that are lost. This file decides what a client may send before it is answered and what a server makes of
-//! it; who numbers, repeats and delivers is the connection's matter. Fast open is the same on the wire, with the first
+//! it; who numbers, retransmits and delivers is the connection's matter. Fast open is the same on the wire, with the first
 //! data inside the SYN instead of beside it (RFC 7413): it is here to be compared with.
 
 use super::{Cookie, Establishment};

@@ -62,7 +62,7 @@ impl Release {
     pub fn is_complete(&self) -> bool {
         self.local_acknowledged && self.remote.is_some()
     }
-    /// After completion: must this end wait for delayed repeats? True for the side that finished first, and
+    /// After completion: must this end wait for delayed retransmissions? True for the side that finished first, and
     /// for both when the FINs crossed.
     pub fn must_linger(&self) -> bool {
         self.initiated_here

@@ -3,7 +3,7 @@
 
 use restp_base::time::{Duration, Time};
 
-/// When and how often a set-up packet is repeated.
+/// When and how often a set-up packet is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeParameters {
     /// First wait. 3 s as published (ResTP §4.2.3); RFC 6298 §2.1 says 1 s.
@@ -28,7 +28,7 @@ pub struct Handshake {
     attempts_left: u32,
     deadline: Option<Time>,
     due: bool,
-    repeated: bool,
+    retransmitted: bool,
 }
 
 impl Handshake {
@@ -39,7 +39,7 @@ impl Handshake {
             attempts_left: parameters.attempts.saturating_sub(1),
             deadline: Some(now + parameters.rto),
             due: true,
-            repeated: false,
+            retransmitted: false,
         }
     }
 
@@ -62,13 +62,13 @@ impl Handshake {
         self.attempts_left -= 1;
         self.rto = self.rto * 2;
         self.deadline = Some(now + self.rto);
-        self.repeat();
+        self.retransmit();
         true
     }
 
     /// The peer asks again, so it has not heard the packet.
-    pub fn repeat(&mut self) {
-        (self.due, self.repeated) = (true, true);
+    pub fn retransmit(&mut self) {
+        (self.due, self.retransmitted) = (true, true);
     }
 
     /// Must the packet leave now? Asked once per transmission.
@@ -77,8 +77,8 @@ impl Handshake {
     }
 
     /// More than one copy may be on its way, so an answer gives no round trip (Karn's rule, RFC 6298 §3).
-    pub fn is_repeated(&self) -> bool {
-        self.repeated
+    pub fn is_retransmitted(&self) -> bool {
+        self.retransmitted
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn six_attempts_at_doubling_distance_then_the_end() {
         let mut timer = Handshake::start(Time::ZERO, HandshakeParameters::default());
-        assert!(timer.take_due() && !timer.take_due() && !timer.is_repeated());
+        assert!(timer.take_due() && !timer.take_due() && !timer.is_retransmitted());
         let mut sent_at = vec![0];
         loop {
             let at = timer.deadline().unwrap();
@@ -97,7 +97,7 @@ mod tests {
             if !timer.expire(at) {
                 break assert_eq!(at, Time::ZERO + Duration::from_secs(189));
             }
-            assert!(timer.take_due() && timer.is_repeated());
+            assert!(timer.take_due() && timer.is_retransmitted());
             sent_at.push(at.as_nanos() / 1_000_000_000);
         }
         assert_eq!(sent_at, [0, 3, 9, 21, 45, 93]);

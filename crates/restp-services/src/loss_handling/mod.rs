@@ -15,7 +15,7 @@ pub enum LossHandling {
     /// As TCP: reduce the window, back off the timer.
     #[default]
     Congestion,
-    /// Repeat at an unchanged rate, no back-off of the timer; abort by elapsed time (OP-50).
+    /// Retransmit at an unchanged rate, no back-off of the timer; abort by elapsed time (OP-50).
     Corruption,
     /// Probe state: stop new data, probe once per RTO, keep the window.
     Outage,
@@ -25,7 +25,7 @@ pub enum LossHandling {
 
 /// What found a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum LossSignal {
     /// Feedback: duplicates, blocks, holes.
     Feedback,
     /// The retransmission timer.
@@ -60,9 +60,9 @@ impl LossHandling {
     }
 
     /// The table of ResTP §3.6. A mark always means congestion: only a queue sets it.
-    pub fn reaction(self, finding: Finding) -> Reaction {
-        let congested = self == LossHandling::Congestion || finding == Finding::Mark;
-        let timed_out = finding == Finding::Timeout;
+    pub fn reaction(self, signal: LossSignal) -> Reaction {
+        let congested = self == LossHandling::Congestion || signal == LossSignal::Mark;
+        let timed_out = signal == LossSignal::Timeout;
         Reaction {
             reduce_window: congested || (self.probes() && !timed_out),
             back_off_timer: congested && timed_out,
@@ -83,25 +83,25 @@ mod tests {
             back_off_timer: false,
             count_attempt: false,
         };
-        assert_eq!(corruption.reaction(Finding::Feedback), nothing);
-        assert_eq!(corruption.reaction(Finding::Timeout), nothing);
-        assert!(corruption.reaction(Finding::Mark).reduce_window);
+        assert_eq!(corruption.reaction(LossSignal::Feedback), nothing);
+        assert_eq!(corruption.reaction(LossSignal::Timeout), nothing);
+        assert!(corruption.reaction(LossSignal::Mark).reduce_window);
     }
 
     #[test]
     fn congestion_cuts_on_both_and_backs_off_on_the_timer_only() {
         let congestion = LossHandling::Congestion;
-        assert!(congestion.reaction(Finding::Feedback).reduce_window);
-        assert!(!congestion.reaction(Finding::Feedback).back_off_timer);
-        let timeout = congestion.reaction(Finding::Timeout);
+        assert!(congestion.reaction(LossSignal::Feedback).reduce_window);
+        assert!(!congestion.reaction(LossSignal::Feedback).back_off_timer);
+        let timeout = congestion.reaction(LossSignal::Timeout);
         assert!(timeout.reduce_window && timeout.back_off_timer && timeout.count_attempt);
     }
 
     #[test]
     fn an_outage_keeps_window_timer_and_attempts_on_a_timeout() {
         let outage = LossHandling::Outage;
-        assert!(outage.reaction(Finding::Feedback).reduce_window);
-        let timeout = outage.reaction(Finding::Timeout);
+        assert!(outage.reaction(LossSignal::Feedback).reduce_window);
+        let timeout = outage.reaction(LossSignal::Timeout);
         assert!(!timeout.reduce_window && !timeout.back_off_timer && !timeout.count_attempt);
     }
 }

@@ -106,7 +106,7 @@ impl Lane {
         let peer = PeerReport {
             report: &AckReport::pointer(pointer),
             grant: None,
-            is_bare_repeat: false,
+            is_bare_duplicate: false,
             echoed_rtt: None,
             echoes_mark: false,
             repaired: 0,

@@ -1,5 +1,5 @@
 //! Partial ordering (ResTP §3.5.7): how long a hole may hold up what came after it before the receiver skips it
-//! (OP-48). Data in order is handed up at once, so only data behind a hole waits. Ordered delivery without repeats
+//! (OP-48). Data in order is handed up at once, so only data behind a hole waits. Ordered delivery without retransmissions
 //! uses the same rule, because nobody will fill its holes (ResTP §14).
 
 use restp_base::time::{Duration, Time};
@@ -58,7 +58,7 @@ impl HoldParameters {
     }
 
     /// The same of a hole of one. `rtt` is the receiver's own estimate of the slowest path. A deadline that cannot be kept leaves no
-    /// time for repeats.
+    /// time for retransmissions.
     pub fn time(&self, rtt: Option<Duration>) -> Duration {
         match (self.hold, self.deadline) {
             (Some(hold), _) => hold,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_deadline_a_repeat_and_a_half_are_waited_for() {
+    fn without_a_deadline_a_retransmission_and_a_half_are_waited_for() {
         let rule = HoldParameters::default();
         assert_eq!(rule.time(Some(ms(64))), ms(136));
         let video = HoldParameters {

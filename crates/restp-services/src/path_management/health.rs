@@ -1,4 +1,4 @@
-//! Is a path alive (OP-54)? Silence while an answer is due makes it suspect: its data is repeated elsewhere at once,
+//! Is a path alive (OP-54)? Silence while an answer is due makes it suspect: its data is retransmitted elsewhere at once,
 //! which costs little when the suspicion is wrong. Two timeouts in a row, or a notice of the lower layer, make it
 //! failed: it is probed until three answers in a row bring it back.
 //!

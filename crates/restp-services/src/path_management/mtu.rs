@@ -142,7 +142,7 @@ impl PathMtu {
         }
     }
 
-    /// A segment of `bytes` is repeated and stays without an answer.
+    /// A segment of `bytes` is retransmitted and stays without an answer.
     pub fn on_silence(&mut self, now: Time, bytes: usize) {
         if !self.fixed && !self.doubted && bytes > BASE_BYTES as usize && self.confirmed > BASE_BYTES {
             (self.doubted, self.question, self.ask_at) = (true, None, Some(now));

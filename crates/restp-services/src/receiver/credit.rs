@@ -47,7 +47,7 @@ impl Receiver {
         self.store.promise_bytes(bytes);
     }
 
-    /// Reading has made room: a sender that believes there is none hears of it, once however much is read, because repeats
+    /// Reading has made room: a sender that believes there is none hears of it, once however much is read, because retransmissions
     /// would count as duplicates.
     pub(super) fn offer_window(&mut self) {
         let (next, unread) = self.units();

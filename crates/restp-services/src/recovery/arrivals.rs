@@ -24,10 +24,10 @@ impl Arrivals {
     }
 
     /// Of the numbers that the pointer passes, those sent once were among the arrivals, and what was known to have arrived; other
-    /// repeats filled the holes. No more have arrived above it than have left.
+    /// retransmissions filled the holes. No more have arrived above it than have left.
     pub(super) fn note(&mut self, board: &Scoreboard, feedback: &Feedback) {
         if feedback.advanced > 0 {
-            let arrived = feedback.advanced - feedback.advanced_repeats;
+            let arrived = feedback.advanced - feedback.advanced_retransmissions;
             self.above = self.above.saturating_sub(arrived);
             self.duplicates = 0;
         } else if feedback.duplicate || feedback.delivered > 0 {
@@ -65,22 +65,22 @@ mod tests {
         assert_eq!(heard(&mut board, 1), (1, 1, 9));
         assert_eq!(heard(&mut board, 1), (2, 2, 8));
         board.mark_lost(1);
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         assert_eq!(
             heard(&mut board, 3),
             (1, 0, 7),
-            "2 was among the arrivals, the repeat of 1 was not"
+            "2 was among the arrivals, the retransmission of 1 was not"
         );
         assert_eq!(heard(&mut board, 8), (0, 0, 3), "no more than there were");
     }
 
     #[test]
-    fn a_repeat_that_was_named_was_an_arrival_and_filled_no_hole() {
+    fn a_retransmission_that_was_named_was_an_arrival_and_filled_no_hole() {
         let mut board = Scoreboard::new(1);
         for number in 1..=6 {
             board.on_sent(Time::ZERO, 1460);
             board.mark_lost(number);
-            board.on_repeated(Time::ZERO, number);
+            board.on_retransmitted(Time::ZERO, number);
         }
         let mut arrivals = Arrivals::default();
         for (pointer, named, above) in [(1, 3..4, 1), (1, 3..5, 2), (5, 6..7, 0)] {

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(losses, [(1000, 1000, 3000), (1000, 2000, 6000)]);
         board.acknowledge(at(50), &AckReport::pointer(1)).unwrap();
         assert!(board.losses().is_empty(), "told once");
-        board.on_repeated(at(60), 2);
+        board.on_retransmitted(at(60), 2);
         let sample = pointer(&mut board, 110, 3);
         assert_eq!(
             (sample.lost_bytes, sample.sent_in_flight_bytes),
@@ -359,7 +359,7 @@ mod tests {
         board.on_sent(at(0), 1000);
         for ms in 1..10_000 {
             board.mark_all_lost();
-            board.on_repeated(at(ms), 0);
+            board.on_retransmitted(at(ms), 0);
             let second = AckReport {
                 received: std::iter::once(1..2).collect(),
                 ..AckReport::pointer(0)

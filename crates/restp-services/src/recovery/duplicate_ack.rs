@@ -6,15 +6,15 @@
 //! A segment that an encoded packet may still repair is spared: duplicates of what left before the encoded packet do
 //! not count, and a partial acknowledgement does not name it (HARQ: forward error correction first, ResTP §3.5.8).
 
-use super::{Episode, Feedback, Findings, Scoreboard};
+use super::{Episode, Feedback, LossUpdate, Scoreboard};
 
 /// What follows the third duplicate. The congestion algorithm names it, as the papers do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FastRecovery {
-    /// None: everything outstanding leaves again, from the lowest number on, and the duplicates that these repeats
+    /// None: everything outstanding leaves again, from the lowest number on, and the duplicates that these retransmissions
     /// cause say nothing (Tahoe, TC §2.3.1).
     None,
-    /// One repeat; the first acknowledgement of new data ends it, whatever is still missing (RFC 5681 §3.2).
+    /// One retransmission; the first acknowledgement of new data ends it, whatever is still missing (RFC 5681 §3.2).
     Reno,
     /// It lasts until everything sent before it is acknowledged (RFC 6582).
     #[default]
@@ -25,8 +25,8 @@ pub enum FastRecovery {
 #[derive(Debug, Default)]
 pub struct DuplicateAck {
     fast: FastRecovery,
-    /// Below the numbers a timeout has answered, duplicates may stem from its own repeats and begin no episode: the
-    /// careful variant of RFC 2582 §5, which RFC 6582 keeps. Where an episode cuts no window, a needless repeat is
+    /// Below the numbers a timeout has answered, duplicates may stem from its own retransmissions and begin no episode: the
+    /// careful variant of RFC 2582 §5, which RFC 6582 keeps. Where an episode cuts no window, a needless retransmission is
     /// cheaper than another timeout, and the less careful variant serves better.
     careful: bool,
     duplicates: u64,
@@ -36,7 +36,7 @@ pub struct DuplicateAck {
 }
 
 impl DuplicateAck {
-    /// `careful`: an episode has a price (RFC 6582); otherwise repeats that are lost again are found sooner.
+    /// `careful`: an episode has a price (RFC 6582); otherwise retransmissions that are lost again are found sooner.
     pub fn new(fast: FastRecovery, careful: bool) -> Self {
         DuplicateAck {
             fast,
@@ -49,8 +49,8 @@ impl DuplicateAck {
         self.episode.active
     }
 
-    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, feedback: &Feedback) -> LossUpdate {
+        let mut update = LossUpdate::default();
         if feedback.advanced > 0 {
             // One of the numbers passed filled the hole, the others are those that duplicates told of. Without
             // duplicates there was no hole, and nothing is left to explain.
@@ -61,7 +61,7 @@ impl DuplicateAck {
             };
             board.departures_explained(explained);
             self.duplicates = 0;
-            findings.ended = match self.fast {
+            update.ended = match self.fast {
                 FastRecovery::None => false,
                 FastRecovery::Reno => self.episode.end_at_once(board.head()),
                 FastRecovery::NewReno => self.episode.end(board.head()),
@@ -72,8 +72,8 @@ impl DuplicateAck {
                 let hole = board.first();
                 let passed = self.episode.after.max(feedback.filled_by.saturating_sub(1));
                 self.spared = board.may_be_repaired_after(passed, hole).then_some(hole);
-                findings.lost += u64::from(self.spared.is_none() && board.mark_lost(hole));
-                findings.urgent = findings.lost > 0;
+                update.lost += u64::from(self.spared.is_none() && board.mark_lost(hole));
+                update.urgent = update.lost > 0;
             }
         } else if feedback.duplicate && !self.starts_over(board) {
             self.duplicates += 1;
@@ -83,17 +83,17 @@ impl DuplicateAck {
             let hole = board.first();
             let threshold = board.duplicate_threshold();
             if self.duplicates >= threshold.saturating_add(board.spared(hole)) {
-                findings.began = self.episode.begin(board, board.head(), self.careful);
-                if findings.began || self.spared.take() == Some(hole) {
-                    findings.lost = self.answer(board);
-                    findings.urgent = true;
+                update.began = self.episode.begin(board, board.head(), self.careful);
+                if update.began || self.spared.take() == Some(hole) {
+                    update.lost = self.answer(board);
+                    update.urgent = true;
                 }
             }
         }
-        self.episode.add_reported(board, feedback, findings)
+        self.episode.add_reported(board, feedback, update)
     }
 
-    /// Without fast recovery: repeats of what may have arrived are on their way, and cause duplicates, the last of
+    /// Without fast recovery: retransmissions of what may have arrived are on their way, and cause duplicates, the last of
     /// them when the pointer has passed everything sent before (RFC 6582 §3.2 (1): it must cover more).
     fn starts_over(&self, board: &Scoreboard) -> bool {
         self.fast == FastRecovery::None && self.episode.recover > 0 && board.first() <= self.episode.recover
@@ -131,7 +131,7 @@ mod tests {
         }
         (board, DuplicateAck::new(fast, true))
     }
-    fn ack(board: &mut Scoreboard, recovery: &mut DuplicateAck, cumulative: u64) -> Findings {
+    fn ack(board: &mut Scoreboard, recovery: &mut DuplicateAck, cumulative: u64) -> LossUpdate {
         let feedback = board
             .acknowledge(Time::ZERO, &AckReport::pointer(cumulative))
             .unwrap();
@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn the_third_duplicate_and_each_partial_acknowledgement_name_one_loss() {
         let (mut board, mut recovery) = sent(10); // 1 and 4 are lost
-        assert_eq!(ack(&mut board, &mut recovery, 1), Findings::default());
-        assert_eq!(ack(&mut board, &mut recovery, 1), Findings::default());
+        assert_eq!(ack(&mut board, &mut recovery, 1), LossUpdate::default());
+        assert_eq!(ack(&mut board, &mut recovery, 1), LossUpdate::default());
         assert_eq!(
             board.in_flight(),
             8,
@@ -151,42 +151,46 @@ mod tests {
         let third = ack(&mut board, &mut recovery, 1);
         assert_eq!(
             third,
-            Findings {
+            LossUpdate {
                 lost: 1,
                 began: true,
                 ended: false,
                 urgent: true,
-                ..Findings::default()
+                ..LossUpdate::default()
             }
         );
         assert_eq!(board.in_flight(), 6, "ten less the lost one and three departed");
         assert_eq!(board.next_lost(), Some(1));
-        board.on_repeated(Time::ZERO, 1);
-        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut recovery, 1), Findings::default()));
-        assert_eq!(board.in_flight(), 2, "4 is still counted, and the repeat of 1");
+        board.on_retransmitted(Time::ZERO, 1);
+        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut recovery, 1), LossUpdate::default()));
+        assert_eq!(
+            board.in_flight(),
+            2,
+            "4 is still counted, and the retransmission of 1"
+        );
 
         let partial = ack(&mut board, &mut recovery, 4);
         assert_eq!(
             partial,
-            Findings {
+            LossUpdate {
                 lost: 1,
                 began: false,
                 ended: false,
                 urgent: true,
-                ..Findings::default()
+                ..LossUpdate::default()
             }
         );
         assert_eq!(board.in_flight(), 0);
-        board.on_repeated(Time::ZERO, 4);
+        board.on_retransmitted(Time::ZERO, 4);
         let full = ack(&mut board, &mut recovery, 11);
         assert_eq!(
             full,
-            Findings {
+            LossUpdate {
                 lost: 0,
                 began: false,
                 ended: true,
                 urgent: false,
-                ..Findings::default()
+                ..LossUpdate::default()
             }
         );
         assert_eq!(board.in_flight(), 0);
@@ -213,7 +217,7 @@ mod tests {
         for _ in 0..9 {
             ack(&mut board, &mut recovery, 1);
         }
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         for _ in 0..10 {
             board.on_sent(Time::ZERO, 1000);
         }
@@ -221,7 +225,7 @@ mod tests {
         (0..9).for_each(|_| assert!(!ack(&mut board, &mut recovery, 1).began)); // 11 to 20 but 15
         assert!(
             ack(&mut board, &mut recovery, 15).ended,
-            "the repeat of 1 has arrived"
+            "the retransmission of 1 has arrived"
         );
         assert_eq!(board.in_flight(), 1, "16 to 20 are known to have arrived");
     }
@@ -236,7 +240,7 @@ mod tests {
         for number in 1..=10 {
             board.on_sent(Time::ZERO, 1000);
             if number == 4 {
-                assert_eq!(ack(&mut board, &mut recovery, 1), Findings::default());
+                assert_eq!(ack(&mut board, &mut recovery, 1), LossUpdate::default());
                 board.on_encoded();
             }
         }
@@ -261,26 +265,26 @@ mod tests {
             board.on_sent(Time::ZERO, 1000);
         }); // 5 is lost
         assert!((0..6).any(|_| ack(&mut board, &mut recovery, 1).began));
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         board.on_encoded();
-        assert_eq!(ack(&mut board, &mut recovery, 5), Findings::default());
+        assert_eq!(ack(&mut board, &mut recovery, 5), LossUpdate::default());
         (0..3).for_each(|_| {
             board.on_sent(Time::ZERO, 1000);
         });
-        // 6, 7 and 8 arrived long ago; the repeat, then 9, 10 and 11 left after 5.
+        // 6, 7 and 8 arrived long ago; the retransmission, then 9, 10 and 11 left after 5.
         let spared = board.spared(5);
-        assert_eq!(spared, 4, "6, 7, 8 and the repeat of 1");
+        assert_eq!(spared, 4, "6, 7, 8 and the retransmission of 1");
         for _ in 0..spared + 2 {
-            assert_eq!(ack(&mut board, &mut recovery, 5), Findings::default());
+            assert_eq!(ack(&mut board, &mut recovery, 5), LossUpdate::default());
         }
         let found = ack(&mut board, &mut recovery, 5);
         assert_eq!((found.lost, found.began, found.urgent), (1, false, true));
     }
 
-    /// A reported range was repeated, and both repeats were lost. The first left once more: when that arrives, nothing
+    /// A reported range was retransmitted, and both retransmissions were lost. The first left once more: when that arrives, nothing
     /// under way can fill the hole behind it.
     #[test]
-    fn a_partial_acknowledgement_names_a_hole_whose_repeat_was_overtaken() {
+    fn a_partial_acknowledgement_names_a_hole_whose_retransmission_was_overtaken() {
         let (mut board, mut recovery) = (
             Scoreboard::coded(1),
             DuplicateAck::new(FastRecovery::NewReno, true),
@@ -295,20 +299,20 @@ mod tests {
         };
         let feedback = board.acknowledge(Time::ZERO, &report).unwrap();
         assert_eq!(recovery.on_feedback(&mut board, &feedback).lost, 2);
-        (1..3).for_each(|number| assert!(board.on_repeated(Time::ZERO, number).is_some()));
+        (1..3).for_each(|number| assert!(board.on_retransmitted(Time::ZERO, number).is_some()));
         board.mark_lost(1);
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         let found = ack(&mut board, &mut recovery, 2);
         assert_eq!((found.lost, found.began, found.urgent), (1, false, true));
         assert_eq!(board.next_lost(), Some(2));
     }
 
     #[test]
-    fn duplicates_caused_by_the_repeats_of_a_timeout_begin_no_episode() {
+    fn duplicates_caused_by_the_retransmissions_of_a_timeout_begin_no_episode() {
         let (mut board, mut recovery) = sent(10);
         recovery.on_timeout(&board);
         board.mark_all_lost();
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         for _ in 0..5 {
             assert!(!ack(&mut board, &mut recovery, 1).began);
         }
@@ -318,7 +322,7 @@ mod tests {
             .map(|_| ack(&mut board, &mut careless, 1).began)
             .collect::<Vec<_>>();
         assert_eq!(began, [false, false, true], "unless an episode has no price");
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         ack(&mut board, &mut recovery, 11);
         for _ in 0..4 {
             board.on_sent(Time::ZERO, 1000);
@@ -329,22 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn reno_repeats_one_segment_and_the_next_loss_is_an_episode_of_its_own() {
+    fn reno_retransmits_one_segment_and_the_next_loss_is_an_episode_of_its_own() {
         let (mut board, mut reno) = sent_by(FastRecovery::Reno, 10); // 1 and 4 are lost
-        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), Findings::default()));
+        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), LossUpdate::default()));
         assert!(ack(&mut board, &mut reno, 1).began && reno.is_active());
-        board.on_repeated(Time::ZERO, 1);
-        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), Findings::default()));
+        board.on_retransmitted(Time::ZERO, 1);
+        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut reno, 1), LossUpdate::default()));
         let partial = ack(&mut board, &mut reno, 4);
         assert!(partial.ended && partial.lost == 0 && !reno.is_active());
-        assert_eq!(board.next_lost(), None, "4 is not repeated yet");
+        assert_eq!(board.next_lost(), None, "4 is not retransmitted yet");
         for _ in 0..3 {
             board.on_sent(Time::ZERO, 1000);
         }
-        let again: Vec<Findings> = (0..3).map(|_| ack(&mut board, &mut reno, 4)).collect();
+        let again: Vec<LossUpdate> = (0..3).map(|_| ack(&mut board, &mut reno, 4)).collect();
         assert!(!again[1].began && again[2].began, "its own three duplicates");
         assert_eq!(board.next_lost(), Some(4));
-        board.on_repeated(Time::ZERO, 4);
+        board.on_retransmitted(Time::ZERO, 4);
         assert!(ack(&mut board, &mut reno, 14).ended);
         assert_eq!(board.in_flight(), 0);
     }
@@ -354,40 +358,40 @@ mod tests {
         let (mut board, mut reno) = sent_by(FastRecovery::Reno, 10);
         reno.on_timeout(&board);
         board.mark_all_lost();
-        board.on_repeated(Time::ZERO, 1);
+        board.on_retransmitted(Time::ZERO, 1);
         assert!(!ack(&mut board, &mut reno, 2).ended, "there was no episode");
-        board.on_repeated(Time::ZERO, 2);
+        board.on_retransmitted(Time::ZERO, 2);
         (0..5).for_each(|_| assert!(!ack(&mut board, &mut reno, 2).began));
     }
 
     #[test]
-    fn tahoe_repeats_everything_from_the_lowest_number_and_ignores_further_duplicates() {
+    fn tahoe_retransmits_everything_from_the_lowest_number_and_ignores_further_duplicates() {
         let (mut board, mut tahoe) = sent_by(FastRecovery::None, 10); // 1 and 4 are lost
-        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), Findings::default()));
+        (0..2).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), LossUpdate::default()));
         let third = ack(&mut board, &mut tahoe, 1);
-        let everything = Findings {
+        let everything = LossUpdate {
             lost: 10,
             began: true,
             ended: false,
             urgent: true,
-            ..Findings::default()
+            ..LossUpdate::default()
         };
         assert_eq!(third, everything);
         assert!(!tahoe.is_active(), "slow start is no recovery");
         assert_eq!((board.next_lost(), board.in_flight()), (Some(1), 0));
-        board.on_repeated(Time::ZERO, 1);
-        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), Findings::default()));
+        board.on_retransmitted(Time::ZERO, 1);
+        (0..5).for_each(|_| assert_eq!(ack(&mut board, &mut tahoe, 1), LossUpdate::default()));
         assert_eq!(board.in_flight(), 1, "what is late makes no room");
-        assert_eq!(ack(&mut board, &mut tahoe, 4), Findings::default());
-        board.on_repeated(Time::ZERO, 4);
-        board.on_repeated(Time::ZERO, 5);
-        assert_eq!(ack(&mut board, &mut tahoe, 11), Findings::default());
+        assert_eq!(ack(&mut board, &mut tahoe, 4), LossUpdate::default());
+        board.on_retransmitted(Time::ZERO, 4);
+        board.on_retransmitted(Time::ZERO, 5);
+        assert_eq!(ack(&mut board, &mut tahoe, 11), LossUpdate::default());
         assert_eq!((board.in_flight(), board.lost()), (0, 0));
         for _ in 0..5 {
             board.on_sent(Time::ZERO, 1000);
         }
         let late: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 11).began).collect();
-        assert_eq!(late, [false; 3], "repeats of what had arrived");
+        assert_eq!(late, [false; 3], "retransmissions of what had arrived");
         assert!(!ack(&mut board, &mut tahoe, 12).began);
         let next: Vec<bool> = (0..3).map(|_| ack(&mut board, &mut tahoe, 12).began).collect();
         assert_eq!(next, [false, false, true], "the next loss is the next episode's");

@@ -1,6 +1,6 @@
 //! When each outstanding segment was encoded (HARQ, ResTP §3.5.8). An encoded packet is one more transmission of every
 //! segment it covers, so whether one of them is lost is judged by what left after the encoded packet: forward error
-//! correction comes first, repeats are for the rest.
+//! correction comes first, retransmissions are for the rest.
 
 use std::collections::VecDeque;
 

@@ -13,7 +13,7 @@ pub struct Feedback {
     /// The lowest number outstanding has arrived: the retransmission timer begins afresh (RFC 9260 §6.3.2, R3).
     pub head_arrived: bool,
     /// Those of them that were sent more than once, and were not known to have arrived.
-    pub advanced_repeats: u64,
+    pub advanced_retransmissions: u64,
     /// The last transmission of the lowest of them, which filled the hole there, if there was one.
     pub filled_by: u64,
     /// Segments delivered for the first time to our knowledge, by pointer or by block.
@@ -28,7 +28,7 @@ pub struct Feedback {
     /// The lowest of those that the peer names as arrived twice. An earlier loss episode may have taken it for lost.
     pub lowest_duplicate: Option<u64>,
     /// Round trip of the latest of them, unless it was sent more than once (Karn's rule) or waited at the receiver
-    /// for a repeat.
+    /// for a retransmission.
     pub rtt: Option<Duration>,
     /// The pointer stands where it stood while data is outstanding; the caller clears this for packets that
     /// carried data or changed the window (RFC 5681 §2).

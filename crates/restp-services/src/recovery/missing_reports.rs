@@ -5,7 +5,7 @@
 //!
 //! What was sent again is not judged so a second time: should it be lost, the timer finds out.
 
-use super::{DUPLICATE_THRESHOLD, Episode, Evidence, Findings, Scoreboard};
+use super::{DUPLICATE_THRESHOLD, Episode, Evidence, LossUpdate, Scoreboard};
 use crate::loss_handling::{Differentiation, Missing, PathNews};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -56,10 +56,10 @@ impl MissingReports {
         self.late_after = reports;
     }
 
-    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
-        let mut findings = Findings {
+    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> LossUpdate {
+        let mut update = LossUpdate {
             ended: self.episode.end(board.head()),
-            ..Findings::default()
+            ..LossUpdate::default()
         };
         self.lateness.end(board.head());
         self.counts = self.counts.split_off(&board.first());
@@ -70,7 +70,7 @@ impl MissingReports {
             _ => news.iter().filter_map(|path| path.highest).max(),
         };
         let Some(highest) = highest else {
-            return findings;
+            return update;
         };
         let packets = u64::from(evidence.report.arrivals.max(1));
         let mut from = board.first();
@@ -87,11 +87,11 @@ impl MissingReports {
                 } else {
                     1
                 };
-                self.count(board, number, missing, reports, &mut findings);
+                self.count(board, number, missing, reports, &mut update);
             }
         }
-        self.conclude(board, &mut findings);
-        findings
+        self.conclude(board, &mut update);
+        update
     }
 
     /// So many reports more say of `number` that it is `missing` (SMT §3.4: a loss first).
@@ -101,7 +101,7 @@ impl MissingReports {
         number: u64,
         missing: Missing,
         reports: u64,
-        findings: &mut Findings,
+        update: &mut LossUpdate,
     ) {
         let counts = self.counts.entry(number).or_default();
         match missing {
@@ -109,9 +109,9 @@ impl MissingReports {
             Missing::Late => counts.late += reports,
         }
         if counts.lost >= DUPLICATE_THRESHOLD {
-            findings.lost += u64::from(board.mark_lost(number));
+            update.lost += u64::from(board.mark_lost(number));
         } else if counts.late >= self.late_after {
-            findings.late += u64::from(board.mark_late(number));
+            update.late += u64::from(board.mark_late(number));
         } else {
             return;
         }
@@ -119,14 +119,14 @@ impl MissingReports {
     }
 
     /// A window is cut once for all that it lost. Where nothing tells paths apart it is cut as often as something leaves again.
-    fn conclude(&mut self, board: &Scoreboard, findings: &mut Findings) {
-        let has_lost = findings.lost > 0;
-        findings.began = match self.differentiation {
+    fn conclude(&mut self, board: &Scoreboard, update: &mut LossUpdate) {
+        let has_lost = update.lost > 0;
+        update.began = match self.differentiation {
             Differentiation::Nothing => has_lost,
             _ => has_lost && self.episode.begin(board, board.head(), false),
         };
-        let begins_late = findings.late > 0 && self.lateness.begin(board, board.head(), false);
-        findings.urgent = has_lost || begins_late;
+        let begins_late = update.late > 0 && self.lateness.begin(board, board.head(), false);
+        update.urgent = has_lost || begins_late;
     }
 
     /// Reports so far that `number` is missing.

@@ -23,7 +23,7 @@ pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};
 pub use missing_reports::MissingReports;
-pub use pipe::{Again, Holes, LostRepeats, Pipe, PipeParameters};
+pub use pipe::{Again, Holes, LostRetransmissions, Pipe, PipeParameters};
 pub use receiver_driven::{Overtaking, ReceiverDriven};
 pub use reordering::Reordering;
 pub use reported::Reported;
@@ -72,7 +72,7 @@ pub struct Evidence<'a> {
 
 /// What feedback revealed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct LossUpdate {
     /// Segments newly declared lost.
     pub lost: u64,
     /// Segments newly taken for late on their path: a copy leaves by another, and no window is cut.
@@ -186,7 +186,7 @@ impl Recovery {
     }
 
     /// Judges the board after an acknowledgement was applied to it.
-    pub fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
+    pub fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> LossUpdate {
         match self {
             Recovery::Timer(algorithm) => algorithm.on_feedback(board, evidence.feedback),
             Recovery::DuplicateAck(algorithm) => algorithm.on_feedback(board, evidence.feedback),
@@ -204,9 +204,9 @@ impl Recovery {
     }
 
     /// The lost segment `number` left again as transmission `order` of the board.
-    pub fn on_repeated(&mut self, now: Time, order: u64, number: u64) {
+    pub fn on_retransmitted(&mut self, now: Time, order: u64, number: u64) {
         if let Recovery::Pipe(algorithm) = self {
-            algorithm.on_repeated(now, order, number);
+            algorithm.on_retransmitted(now, order, number);
         }
     }
 
@@ -222,12 +222,12 @@ impl Recovery {
     }
 
     /// The deadline has come.
-    pub fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
+    pub fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> LossUpdate {
         match self {
             Recovery::Timer(_)
             | Recovery::DuplicateAck(_)
             | Recovery::MissingReports(_)
-            | Recovery::ReceiverDriven(_) => Findings::default(),
+            | Recovery::ReceiverDriven(_) => LossUpdate::default(),
             Recovery::Pipe(algorithm) => algorithm.on_deadline(board, now, rtt),
         }
     }
@@ -266,12 +266,12 @@ impl Recovery {
     }
 
     /// A retransmission that is lost is found within a round trip, as long as anything is reported: no timer has to.
-    pub(crate) fn finds_lost_repeats_in_time(&self) -> bool {
-        matches!(self, Recovery::Pipe(pipe) if pipe.finds_lost_repeats_in_time())
+    pub(crate) fn finds_lost_retransmissions_in_time(&self) -> bool {
+        matches!(self, Recovery::Pipe(pipe) if pipe.finds_lost_retransmissions_in_time())
     }
 
     /// A retransmission that is lost is found by the timer alone, which nothing else may set back (RFC 9260 §7.2.4).
-    pub(crate) fn leaves_lost_repeats_to_timer(&self) -> bool {
+    pub(crate) fn leaves_lost_retransmissions_to_timer(&self) -> bool {
         matches!(self, Recovery::MissingReports(_))
     }
 

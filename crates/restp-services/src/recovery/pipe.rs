@@ -2,18 +2,18 @@
 //! sent is the window less the pipe, which the scoreboard counts. A segment is lost
 //!
 //! - when three segments that left later are reported received. "Left later" is the order of transmission, so a
-//!   repeat that is lost again is found the same way, without waiting for the timer (RFC 6675 leaves that case to the
-//!   timer; RFC 8985 §1 explains why not to; [`LostRepeats`] has both);
+//!   retransmission that is lost again is found the same way, without waiting for the timer (RFC 6675 leaves that case to the
+//!   timer; RFC 8985 §1 explains why not to; [`LostRetransmissions`] has both);
 //! - when the receiver names it missing, without any threshold, if [`Holes`] says so.
 
 mod parameters;
 
-pub use parameters::{Again, Holes, LostRepeats, PipeParameters};
+pub use parameters::{Again, Holes, LostRetransmissions, PipeParameters};
 
 use super::arrivals::Arrivals;
 use super::reordering::{Reordering, ReorderingWindow};
 use super::spurious::TimeoutUnderTest;
-use super::{Episode, Evidence, Feedback, Findings, RttEstimator, Scoreboard};
+use super::{Episode, Evidence, Feedback, LossUpdate, RttEstimator, Scoreboard};
 use crate::ack::{AckReport, NakMode};
 use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};
@@ -32,8 +32,8 @@ pub struct Pipe {
     asked: Ranges,
     /// First transmissions below this number are judged.
     judged: u64,
-    /// Repeats whose fate is open, in the order they left: (order, number).
-    repeats: VecDeque<(u64, u64)>,
+    /// Retransmissions whose fate is open, in the order they left: (order, number).
+    retransmissions: VecDeque<(u64, u64)>,
     reordering: ReorderingWindow,
     /// When the first segment that is overtaken and may still come counts as lost.
     ripe_at: Option<Time>,
@@ -51,7 +51,7 @@ impl Pipe {
             named: Ranges::new(),
             asked: Ranges::new(),
             judged: 0,
-            repeats: VecDeque::new(),
+            retransmissions: VecDeque::new(),
             reordering: ReorderingWindow::default(),
             ripe_at: None,
             timeout: None,
@@ -62,41 +62,41 @@ impl Pipe {
         self.episode.active
     }
 
-    pub(super) fn finds_lost_repeats_in_time(&self) -> bool {
+    pub(super) fn finds_lost_retransmissions_in_time(&self) -> bool {
         self.parameters.again == Again::RoundTrip
     }
 
     /// The lost segment `number` left again as transmission `order`.
-    pub fn on_repeated(&mut self, now: Time, order: u64, number: u64) {
+    pub fn on_retransmitted(&mut self, now: Time, order: u64, number: u64) {
         if let Some(timeout) = &mut self.timeout {
             timeout.on_retransmitted(now);
         }
         if self.judges() && self.parameters.again != Again::Timer {
-            self.repeats.push_back((order, number));
+            self.retransmissions.push_back((order, number));
         }
     }
 
-    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
+    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> LossUpdate {
         let feedback = evidence.feedback;
-        let mut findings = Findings::default();
+        let mut update = LossUpdate::default();
         if evidence.report.cumulative < board.first() {
             // A later report has overtaken it: what it names may be repaired, but a duplicate is told once.
             let is_told = self.parameters.reordering != Reordering::Threshold && feedback.late > 0;
             return if is_told {
-                self.acquit(board, feedback, findings)
+                self.acquit(board, feedback, update)
             } else {
-                findings
+                update
             };
         }
         // Nothing of this lane need be acknowledged for that: what was lost may have left again by another.
-        findings.ended = self.episode.end(board.own_head());
+        update.ended = self.episode.end(board.own_head());
         if feedback.advanced > 0 {
             self.named.remove_below(board.first());
             self.asked.remove_below(board.first());
         }
         self.arrivals.note(board, feedback);
-        // Below what a timeout has answered duplicates may stem from its own repeats (RFC 6582 §4.1).
-        let repairs = |pointer| !findings.ended && !self.episode.active && pointer < self.episode.recover;
+        // Below what a timeout has answered duplicates may stem from its own retransmissions (RFC 6582 §4.1).
+        let repairs = |pointer| !update.ended && !self.episode.active && pointer < self.episode.recover;
         let doubtful = repairs(board.first());
         if repairs(board.first() - feedback.advanced) && !doubtful {
             self.arrivals = Arrivals::default();
@@ -104,44 +104,44 @@ impl Pipe {
         let presumed = self.presume_behind_one_hole(board, evidence.report);
         let ripened = self.ripe_at.take_if(|at| *at <= evidence.now).is_some();
         if (feedback.delivered > 0 || presumed || ripened) && self.judges() {
-            findings.lost = self.judge(board, evidence);
+            update.lost = self.judge(board, evidence);
         }
         match self.parameters.holes {
             Holes::Overtaken => {
-                findings.began = findings.lost > 0 && self.episode.begin(board, board.own_head(), true)
+                update.began = update.lost > 0 && self.episode.begin(board, board.own_head(), true)
             }
-            Holes::InRecovery => self.on_named_in_recovery(board, evidence, &mut findings),
+            Holes::InRecovery => self.on_named_in_recovery(board, evidence, &mut update),
             Holes::AtOnce => {
                 for hole in holes(evidence.report) {
                     self.note_hole(board, &hole);
-                    findings.lost += self.ask(board, hole, evidence);
+                    update.lost += self.ask(board, hole, evidence);
                 }
-                findings.began = findings.lost > 0 && self.episode.begin(board, board.own_head(), true);
+                update.began = update.lost > 0 && self.episode.begin(board, board.own_head(), true);
             }
         }
-        findings.urgent = findings.began;
+        update.urgent = update.began;
         if self.parameters.holes != Holes::Overtaken && self.parameters.leaves_arrivals_out && !doubtful {
             self.arrivals.credit(board);
         }
-        let findings = self.episode.add_reported(board, feedback, findings);
+        let update = self.episode.add_reported(board, feedback, update);
         if self.parameters.reordering == Reordering::Threshold {
-            findings
+            update
         } else if let Some(timeout) = self.needless_timeout(evidence) {
-            self.take_back(timeout, board, findings)
+            self.take_back(timeout, board, update)
         } else {
-            self.acquit(board, feedback, findings)
+            self.acquit(board, feedback, update)
         }
     }
 
     /// Segments declared lost may prove to have been late.
-    fn acquit(&mut self, board: &Scoreboard, feedback: &Feedback, findings: Findings) -> Findings {
-        self.reordering.on_feedback(board, feedback.late, findings.ended);
-        let restored = self.episode.acquit(feedback, findings.lost);
-        Findings {
+    fn acquit(&mut self, board: &Scoreboard, feedback: &Feedback, update: LossUpdate) -> LossUpdate {
+        self.reordering.on_feedback(board, feedback.late, update.ended);
+        let restored = self.episode.acquit(feedback, update.lost);
+        LossUpdate {
             spurious: feedback.late,
             restored,
-            ended: findings.ended || restored && self.episode.end_at_once(board.own_head()),
-            ..findings
+            ended: update.ended || restored && self.episode.end_at_once(board.own_head()),
+            ..update
         }
     }
 
@@ -157,19 +157,19 @@ impl Pipe {
         &mut self,
         timeout: TimeoutUnderTest,
         board: &mut Scoreboard,
-        findings: Findings,
-    ) -> Findings {
+        update: LossUpdate,
+    ) -> LossUpdate {
         let mut retransmissions = board.restore_lost();
         if self.judges() && self.parameters.again != Again::Timer {
-            retransmissions.extend(self.repeats.drain(..));
+            retransmissions.extend(self.retransmissions.drain(..));
             retransmissions.sort_unstable();
-            self.repeats = retransmissions.into();
+            self.retransmissions = retransmissions.into();
         }
         self.judged = board.first();
         self.episode = Episode::default();
-        Findings {
+        LossUpdate {
             restored: timeout.cuts_window,
-            ..findings
+            ..update
         }
     }
 
@@ -178,7 +178,12 @@ impl Pipe {
     }
 
     /// Time has passed, and nothing was reported: what was overtaken, or named, is judged once more.
-    pub(super) fn on_deadline(&mut self, board: &mut Scoreboard, now: Time, rtt: &RttEstimator) -> Findings {
+    pub(super) fn on_deadline(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Time,
+        rtt: &RttEstimator,
+    ) -> LossUpdate {
         let report = AckReport {
             missing: self.named.iter().cloned().collect(),
             ..AckReport::pointer(board.first())
@@ -218,28 +223,28 @@ impl Pipe {
         &mut self,
         board: &mut Scoreboard,
         evidence: &Evidence<'_>,
-        findings: &mut Findings,
+        update: &mut LossUpdate,
     ) {
         for hole in &evidence.report.missing {
             self.note_hole(board, hole);
         }
         let third = self.arrivals.duplicates() >= board.duplicate_threshold()
             && self.is_lost_by_now(board, board.first(), evidence);
-        if (third || findings.lost > 0) && self.episode.begin(board, board.own_head(), true) {
-            findings.began = true;
-            findings.lost += u64::from(third && board.mark_lost(board.first()));
+        if (third || update.lost > 0) && self.episode.begin(board, board.own_head(), true) {
+            update.began = true;
+            update.lost += u64::from(third && board.mark_lost(board.first()));
             for hole in self.named.clone().iter() {
-                findings.lost += self.ask(board, hole.clone(), evidence);
+                update.lost += self.ask(board, hole.clone(), evidence);
             }
         } else if self.episode.active || self.repairs_timeout(board) {
             for hole in &evidence.report.missing {
-                findings.lost += self.ask(board, hole.clone(), evidence);
+                update.lost += self.ask(board, hole.clone(), evidence);
             }
-            findings.lost += self.partial(board, evidence);
+            update.lost += self.partial(board, evidence);
         }
     }
 
-    /// What a timeout has repeated is not repaired yet, and repeats are judged by their age.
+    /// What a timeout has retransmitted is not repaired yet, and retransmissions are judged by their age.
     fn repairs_timeout(&self, board: &Scoreboard) -> bool {
         self.ages() && board.own_head() < self.episode.recover
     }
@@ -257,7 +262,7 @@ impl Pipe {
     }
 
     /// A SNACK of one hole has no vector: it shows one segment behind the hole, however many came (OP-16). Each duplicate
-    /// is one more, and with no other hole they lie in a row. Without this nothing would ever overtake a lost repeat.
+    /// is one more, and with no other hole they lie in a row. Without this nothing would ever overtake a lost retransmission.
     /// True when something was presumed.
     fn presume_behind_one_hole(&self, board: &mut Scoreboard, report: &AckReport) -> bool {
         let [hole] = &report.missing[..] else { return false };
@@ -327,7 +332,7 @@ impl Pipe {
         lost
     }
 
-    /// Least age of a repeat that is repeated again because its hole is still reported.
+    /// Least age of a retransmission that leaves once more because its hole is still reported.
     fn reordering_wait(&self, rtt: &RttEstimator) -> Option<Duration> {
         match self.parameters.again {
             Again::Overtaken | Again::Timer => None,
@@ -336,7 +341,7 @@ impl Pipe {
         }
     }
 
-    /// Is a repeat judged by its age?
+    /// Is a retransmission judged by its age?
     fn ages(&self) -> bool {
         matches!(self.parameters.again, Again::Late | Again::RoundTrip)
     }
@@ -359,7 +364,7 @@ impl Pipe {
             }
             self.judged += 1;
         }
-        while let Some(&(order, number)) = self.repeats.front() {
+        while let Some(&(order, number)) = self.retransmissions.front() {
             let open = board.order_in_flight(number) == Some(order);
             if open && !self.is_overtaken(board, order, number, evidence) {
                 break;
@@ -367,7 +372,7 @@ impl Pipe {
             if open {
                 lost += u64::from(board.mark_lost(number));
             }
-            self.repeats.pop_front();
+            self.retransmissions.pop_front();
         }
         lost
     }
@@ -392,7 +397,7 @@ impl Pipe {
     }
 
     pub(super) fn on_timeout(&mut self, board: &Scoreboard, cuts_window: bool) {
-        self.repeats = VecDeque::new();
+        self.retransmissions = VecDeque::new();
         self.ripe_at = None;
         self.arrivals = Arrivals::default();
         self.named = Ranges::new();

@@ -3,7 +3,7 @@
 //! one sent before the Interest that data answers, when more than a round trip has passed since it left. What is lost leaves again
 //! under another number.
 
-use super::{Evidence, Findings, RtoTimer, RttEstimator, Scoreboard};
+use super::{Evidence, LossUpdate, RtoTimer, RttEstimator, Scoreboard};
 use restp_base::time::Time;
 use std::collections::VecDeque;
 
@@ -53,8 +53,8 @@ impl ReceiverDriven {
     }
 
     /// Rule (b). The round trip is the mean before the data that came now.
-    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn on_feedback(&mut self, board: &mut Scoreboard, evidence: &Evidence<'_>) -> LossUpdate {
+        let mut update = LossUpdate::default();
         let highest = board
             .lane(board.in_hand())
             .news()
@@ -62,18 +62,18 @@ impl ReceiverDriven {
             .map(|(_, highest)| highest);
         let (Some(rule), Some(highest), Some(mean)) = (self.overtaking, highest, evidence.rtt.smoothed())
         else {
-            return findings;
+            return update;
         };
         let slack = evidence.rtt.variation().unwrap_or_default() * rule.deviations;
         while let Some((number, sent_at)) = self.oldest(board) {
             if number >= highest || evidence.now.since(sent_at) <= mean + slack {
                 break;
             }
-            findings.lost += u64::from(board.mark_lost(number));
-            findings.began |= self.note_lost(number, board);
+            update.lost += u64::from(board.mark_lost(number));
+            update.began |= self.note_lost(number, board);
         }
-        findings.urgent = findings.began;
-        findings
+        update.urgent = update.began;
+        update
     }
 
     /// Rule (a).

@@ -2,7 +2,7 @@
 //! sent once leaves again at once, and the congestion reaction is that of one fast retransmit. Where neither
 //! duplicates nor blocks are looked at, this is the only trigger besides the timer.
 
-use super::{Episode, Feedback, Findings, Scoreboard};
+use super::{Episode, Feedback, LossUpdate, Scoreboard};
 
 /// Reports alone.
 #[derive(Debug, Default)]
@@ -15,12 +15,12 @@ impl Reported {
         self.episode.active
     }
 
-    pub(super) fn on_feedback(&mut self, board: &Scoreboard, feedback: &Feedback) -> Findings {
-        let findings = Findings {
+    pub(super) fn on_feedback(&mut self, board: &Scoreboard, feedback: &Feedback) -> LossUpdate {
+        let update = LossUpdate {
             ended: feedback.advanced > 0 && self.episode.end(board.head()),
-            ..Findings::default()
+            ..LossUpdate::default()
         };
-        self.episode.add_reported(board, feedback, findings)
+        self.episode.add_reported(board, feedback, update)
     }
 
     pub(super) fn on_timeout(&mut self, board: &Scoreboard) {
@@ -34,13 +34,13 @@ impl Episode {
         &mut self,
         board: &Scoreboard,
         feedback: &Feedback,
-        found: Findings,
-    ) -> Findings {
+        found: LossUpdate,
+    ) -> LossUpdate {
         if feedback.reported == 0 {
             return found;
         }
         let began = self.begin(board, board.head(), true);
-        Findings {
+        LossUpdate {
             lost: found.lost + feedback.reported,
             began: found.began || began,
             urgent: true,
@@ -56,7 +56,7 @@ mod tests {
     use crate::ack::{AckReport, Detail};
     use restp_base::time::Time;
 
-    fn report(board: &mut Scoreboard, recovery: &mut Recovery, pointer: u64, range: u64) -> Findings {
+    fn report(board: &mut Scoreboard, recovery: &mut Recovery, pointer: u64, range: u64) -> LossUpdate {
         let report = AckReport {
             lost: pointer..pointer + range,
             ..AckReport::pointer(pointer)
@@ -72,7 +72,7 @@ mod tests {
 
     /// ResTP §11.3: 21 and 23 of 20 to 23 are lost, ack 21, Range 3.
     #[test]
-    fn a_reported_range_is_repeated_once_and_counts_as_one_episode() {
+    fn a_reported_range_is_retransmitted_once_and_counts_as_one_episode() {
         for (_, choice) in RecoveryChoice::ALL {
             let mut board = Scoreboard::coded(20);
             let mut recovery = Recovery::new(
@@ -85,20 +85,20 @@ mod tests {
                 board.on_sent(Time::ZERO, 1000);
             });
             board.on_encoded();
-            let findings = report(&mut board, &mut recovery, 21, 3);
+            let update = report(&mut board, &mut recovery, 21, 3);
             assert_eq!(
-                (findings.lost, findings.began, findings.urgent),
+                (update.lost, update.began, update.urgent),
                 (3, true, true),
                 "{choice:?}"
             );
             for number in 21..24 {
                 assert_eq!(board.next_lost(), Some(number));
-                let order = board.on_repeated(Time::ZERO, number).unwrap();
-                recovery.on_repeated(Time::ZERO, order, number);
+                let order = board.on_retransmitted(Time::ZERO, number).unwrap();
+                recovery.on_retransmitted(Time::ZERO, order, number);
             }
             assert_eq!(
                 report(&mut board, &mut recovery, 21, 3),
-                Findings::default(),
+                LossUpdate::default(),
                 "again"
             );
             let partial = report(&mut board, &mut recovery, 23, 1);

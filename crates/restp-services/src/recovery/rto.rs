@@ -76,7 +76,7 @@ impl RtoTimer {
     }
 
     /// The value in force: SRTT + 4·RTTVAR within the bounds, doubled per back-off; 1 s before the first sample
-    /// (RFC 6298 (2.1)), 3 s if the set-up had to be repeated.
+    /// (RFC 6298 (2.1)), 3 s if the set-up had to be retransmitted.
     pub fn value(&self, rtt: &RttEstimator) -> Duration {
         self.value_of(rtt, true)
     }
@@ -88,7 +88,7 @@ impl RtoTimer {
             .unwrap_or(self.unmeasured)
             .max(rtt.smoothed().unwrap_or_default() + self.parameters.margin)
             .max(self.parameters.floor);
-        // A ceiling below the round trip would repeat everything before it can be answered, and what is repeated measures
+        // A ceiling below the round trip would retransmit everything before it can be answered, and what is retransmitted measures
         // none (Karn): so it does not count before the first sample either.
         let ceiling = self
             .parameters
@@ -98,8 +98,8 @@ impl RtoTimer {
         base.scaled(1 << backoff, 1).min(ceiling)
     }
 
-    /// A packet of the set-up was repeated, so it gave no sample, and the round trip may be longer than its timer (5.7).
-    pub fn on_repeated_set_up(&mut self) {
+    /// A packet of the set-up was retransmitted, so it gave no sample, and the round trip may be longer than its timer (5.7).
+    pub fn on_retransmitted_set_up(&mut self) {
         self.unmeasured = self.unmeasured.max(Duration::from_secs(3));
     }
 
@@ -224,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_set_up_leaves_three_seconds_until_the_first_sample() {
+    fn a_retransmitted_set_up_leaves_three_seconds_until_the_first_sample() {
         let (mut rtt, mut timer) = (RttEstimator::default(), RtoTimer::new(RtoParameters::default()));
-        timer.on_repeated_set_up();
+        timer.on_retransmitted_set_up();
         assert_eq!(timer.value(&rtt), Duration::from_secs(3));
         rtt.sample(Duration::from_millis(100));
         assert_eq!(timer.value(&rtt), Duration::from_millis(300));

@@ -200,7 +200,7 @@ impl Scoreboard {
     }
 
     /// The lost segment `number` leaves again. Returns the position of this transmission among all.
-    pub fn on_repeated(&mut self, now: Time, number: u64) -> Option<u64> {
+    pub fn on_retransmitted(&mut self, now: Time, number: u64) -> Option<u64> {
         let before = *self.entry(number).filter(|entry| entry.fate == Fate::Lost)?;
         let is_lost = !self.is_late(number);
         let is_blamed = is_lost && self.lane(before.lane).has_carried(&before);
@@ -217,7 +217,7 @@ impl Scoreboard {
         };
         self.lane_mut(self.in_hand).on_sent(entry);
         self.replace(number, entry);
-        self.lane_mut(self.in_hand).on_repeated(number, entry);
+        self.lane_mut(self.in_hand).on_retransmitted(number, entry);
         // Where nothing is heard for hours no report does it.
         self.lanes[self.in_hand.index()].prune(&self.entries);
         if let Some(retransmitted) = self.retransmitted.as_mut().filter(|_| is_lost) {
@@ -228,19 +228,19 @@ impl Scoreboard {
 
     /// `number` leaves again as a probe, whatever we believe became of it: its answer gives no round trip (OP-51).
     pub fn on_probed(&mut self, number: u64) {
-        self.mark_repeated(number);
+        self.mark_retransmitted(number);
     }
 
     /// When `number` is acknowledged, nobody knows for which transmission (Karn's rule).
-    fn mark_repeated(&mut self, number: u64) {
+    fn mark_retransmitted(&mut self, number: u64) {
         if let Some(entry) = self.entry(number).copied() {
             let kind = match entry.kind {
                 Kind::Once => Kind::Again,
                 other => other,
             };
-            let repeated = Entry { kind, ..entry };
-            self.replace(number, repeated);
-            self.lane_mut(entry.lane).on_repeated(number, repeated);
+            let retransmitted = Entry { kind, ..entry };
+            self.replace(number, retransmitted);
+            self.lane_mut(entry.lane).on_retransmitted(number, retransmitted);
         }
     }
 
@@ -353,7 +353,7 @@ impl Scoreboard {
     /// in hand.
     pub fn order_and_once(&self, number: u64) -> Option<(u64, bool)> {
         let entry = self.entry(number)?;
-        let once = !entry.repeated() && entry.lane == self.in_hand;
+        let once = !entry.retransmitted() && entry.lane == self.in_hand;
         Some((self.judged_after(number, entry), once))
     }
 
@@ -364,7 +364,7 @@ impl Scoreboard {
             .map_or(0, |entry| self.judged_after(number, entry) - entry.order)
     }
 
-    /// True when an encoded packet that covers `number`, or its last repeat, leaves after position `order`.
+    /// True when an encoded packet that covers `number`, or its last retransmission, leaves after position `order`.
     pub fn may_be_repaired_after(&self, order: u64, number: u64) -> bool {
         let last = self.order_and_once(number).map(|(last, _)| last);
         self.encodings.is_some() && last.is_some_and(|last| last > order)
@@ -377,7 +377,7 @@ impl Scoreboard {
 
     fn judged_after(&self, number: u64, entry: &Entry) -> u64 {
         match &self.encodings {
-            Some(encodings) if !entry.repeated() => encodings.order_of(number).max(entry.order),
+            Some(encodings) if !entry.retransmitted() => encodings.order_of(number).max(entry.order),
             _ => entry.order,
         }
     }
@@ -394,7 +394,7 @@ impl Scoreboard {
     pub fn in_flight_since(&self, number: u64) -> Option<(Time, bool)> {
         self.entry(number)
             .filter(|entry| entry.fate == Fate::InFlight)
-            .map(|entry| (entry.sent_at, !entry.repeated()))
+            .map(|entry| (entry.sent_at, !entry.retransmitted()))
     }
 
     /// Something above `number` is known to have arrived.
@@ -408,7 +408,7 @@ impl Scoreboard {
     }
 
     /// When the segment left by the lane in hand to which an answer is due first: the lowest after all that are known to
-    /// have arrived, or else the repeat that goes first. None while there is none, or it waits to be repeated.
+    /// have arrived, or else the retransmission that goes first. None while there is none, or it waits to be retransmitted.
     pub fn unanswered_since(&self) -> Option<Time> {
         if self.lanes.len() > 1 {
             return self.in_flight_since(self.head()).map(|(sent_at, _)| sent_at);

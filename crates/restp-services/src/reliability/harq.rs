@@ -1,5 +1,5 @@
 //! HARQ, receiver (ResTP §3.5.8, OP-40, OP-41): forward error correction first; what it could not repair is
-//! reported as a range from RCV.NXT to the last packet lost, and the sender repeats it at once.
+//! reported as a range from RCV.NXT to the last packet lost, and the sender retransmits it at once.
 //!
 //! The report stands in every acknowledgement until the pointer has passed it, so that a lost acknowledgement does
 //! not cost a timeout; 0 means that nothing is outstanding.

@@ -1,4 +1,4 @@
-//! How long sent data is kept, and whether it is repeated (ResTP §3.5.8, release rules §A.1).
+//! How long sent data is kept, and whether it is retransmitted (ResTP §3.5.8, release rules §A.1).
 
 mod fec_code;
 mod fec_decoder;
@@ -32,13 +32,13 @@ pub enum Reliability {
     Unreliable,
     /// Open-loop forward error correction (ResTP §3.5.8).
     Quasi,
-    /// Keep until acknowledged, repeat what is lost.
+    /// Keep until acknowledged, retransmit what is lost.
     Arq,
-    /// Forward error correction first, repeats for the rest.
+    /// Forward error correction first, retransmissions for the rest.
     Harq,
     /// ARQ that drops what the receiver has skipped.
     Partial,
-    /// The same, with forward error correction where a repeat would come too late.
+    /// The same, with forward error correction where a retransmission would come too late.
     PartialFec,
 }
 
@@ -53,8 +53,8 @@ impl Reliability {
         ("partial+fec", Reliability::PartialFec),
     ];
 
-    /// True when segments are kept until they are acknowledged, and repeated.
-    pub fn repeats(self) -> bool {
+    /// True when segments are kept until they are acknowledged, and retransmitted.
+    pub fn retransmits(self) -> bool {
         matches!(
             self,
             Reliability::Arq | Reliability::Harq | Reliability::Partial | Reliability::PartialFec
@@ -64,8 +64,8 @@ impl Reliability {
     pub fn is_full(self) -> bool {
         matches!(self, Reliability::Arq | Reliability::Harq)
     }
-    /// True when what the receiver has skipped is dropped. Every reported hole is repeated at once then, because a repeat has to
-    /// beat the reader (ResTP §3.5.9, OP-44).
+    /// True when what the receiver has skipped is dropped. Every reported hole is retransmitted at once then, because a
+    /// retransmission has to beat the reader (ResTP §3.5.9, OP-44).
     pub fn is_partial(self) -> bool {
         matches!(self, Reliability::Partial | Reliability::PartialFec)
     }
@@ -76,8 +76,8 @@ impl Reliability {
             Reliability::Quasi | Reliability::Harq | Reliability::PartialFec
         )
     }
-    /// May encoded packets be of this code? The sliding window leaves to repeats what they bring in time, which under full
-    /// reliability is all; an XOR is there whether a repeat would be in time or not.
+    /// May encoded packets be of this code? The sliding window leaves to retransmissions what they bring in time, which under full
+    /// reliability is all; an XOR is there whether a retransmission would be in time or not.
     pub fn encodes_by(self, code: FecCode) -> bool {
         match self {
             Reliability::Quasi => true,

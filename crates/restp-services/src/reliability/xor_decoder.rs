@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// Received payloads kept. Fifteen would do, a span of 16 less the one that is missing (OP-37); as many again allow
-/// for encoded packets that newer data overtakes, and for repeats between the packets of a group.
+/// for encoded packets that newer data overtakes, and for retransmissions between the packets of a group.
 const HISTORY: usize = 32;
 
 /// What an encoded packet was good for.

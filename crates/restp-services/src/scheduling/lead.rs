@@ -11,7 +11,7 @@ use restp_base::numeric::mul_div;
 pub(super) const SLOW: u64 = 4;
 
 /// How many segments faster paths send before one on `chosen` is answered. A quarter of the round trip and four times its
-/// variation are added, because late costs a repeat and early costs memory at the receiver only.
+/// variation are added, because late costs a retransmission and early costs memory at the receiver only.
 pub fn lead_segments(chosen: &Candidate, paths: &[Candidate], segment_bytes: u64) -> u64 {
     let fastest = paths.iter().map(|path| path.smoothed_rtt).min();
     if fastest.is_none_or(|fastest| chosen.smoothed_rtt <= fastest * SLOW) {

@@ -2,13 +2,13 @@
 //! (Frömmgen and others, ICC 2016; the rule for slow paths is the project's).
 //!
 //! A new segment leaves at once on every path with room. A path without room owes it, and takes it as soon as there is
-//! room, before anything newer, unless it has arrived by then ([`Places::owed`]). So a bulk transfer gets what the best path
+//! room, before anything newer, unless it has arrived by then ([`PathAssignments::owed`]). So a bulk transfer gets what the best path
 //! carries, and not the sum.
 //!
 //! A path that is slower than a retransmission on the fastest would be brings nothing sooner. It gets a segment only when it
 //! carries none: enough to measure it and to survive the fastest, and no queue of old segments in front of new ones.
 //!
-//! [`Places::owed`]: super::Places::owed
+//! [`PathAssignments::owed`]: super::PathAssignments::owed
 
 use super::{Candidate, Placement, Queue, Schedule};
 use restp_base::time::Duration;

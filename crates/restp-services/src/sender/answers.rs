@@ -4,7 +4,7 @@
 use super::{PeerReport, Sender, TimeoutOutcome};
 use crate::ack::AckReport;
 use crate::congestion::CongestionEvent;
-use crate::loss_handling::Finding;
+use crate::loss_handling::LossSignal;
 use restp_base::time::{Duration, Time};
 
 /// A number that was taken for lost is known for so long, because its answer may only be late.
@@ -53,7 +53,7 @@ impl Sender {
         let peer = PeerReport {
             report: &report,
             grant: None,
-            is_bare_repeat: false,
+            is_bare_duplicate: false,
             echoed_rtt: is_sample.then_some(rtt),
             echoes_mark: false,
             repaired: 0,
@@ -90,7 +90,7 @@ impl Sender {
             self.watch(now);
             return TimeoutOutcome::Nothing;
         }
-        let reaction = self.parameters.loss_handling.reaction(Finding::Timeout);
+        let reaction = self.parameters.loss_handling.reaction(LossSignal::Timeout);
         let (back_off, count) = (reaction.back_off_timer, reaction.count_attempt);
         self.counters.timeouts += 1;
         self.counters.lost_packets += found.lost;

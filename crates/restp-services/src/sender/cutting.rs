@@ -1,7 +1,7 @@
 //! Where the cause of each loss is inferred (ResTP §3.6): the window is cut once per window of data that congestion cost segments.
 
 use crate::loss_handling::Causes;
-use crate::recovery::{Findings, LostSegment, RttEstimator};
+use crate::recovery::{LossUpdate, LostSegment, RttEstimator};
 use restp_base::flow::LossCauses;
 use restp_base::observe::Cause;
 use restp_base::time::{Duration, Time};
@@ -55,26 +55,26 @@ impl Cutting {
         self.causes.on_delivered(segments, sample, smoothed);
     }
 
-    /// What the `findings` of a report are to be taken for while numbers from `first` to below `next` are outstanding. They say
+    /// What the loss `update` of a report is to be taken for while numbers from `first` to below `next` are outstanding. It says
     /// then that an episode begins when the window is to be cut. Corruption is told once per window of data.
     pub(super) fn judge(
         &mut self,
         first: u64,
         next: u64,
         losses: &[LostSegment],
-        findings: &mut Findings,
+        update: &mut LossUpdate,
     ) -> Judgement {
-        self.has_cut &= !std::mem::take(&mut findings.began);
+        self.has_cut &= !std::mem::take(&mut update.began);
         let mut is_congestion = false;
         for lost in losses {
             let verdict = self.causes.judge(lost.sent_at);
             self.counts.add(verdict.cause, 1, verdict.confidence.into());
             is_congestion |= verdict.cause == Cause::Congestion;
         }
-        self.counts.add(Cause::Late, findings.spurious, CERTAIN);
+        self.counts.add(Cause::Late, update.spurious, CERTAIN);
         if is_congestion {
             if !self.is_cut(first) {
-                (findings.began, self.has_cut, self.recover) = (true, true, next);
+                (update.began, self.has_cut, self.recover) = (true, true, next);
             }
             self.told_below = next;
             return Judgement::Congestion;

@@ -6,8 +6,8 @@ use super::cutting::Judgement;
 use super::rate_reduction::Progress;
 use crate::ack::AckReport;
 use crate::congestion::{Congestion, CongestionEvent};
-use crate::loss_handling::{Acknowledged, Differentiation, Finding, LossHandling, Silence};
-use crate::recovery::{Evidence, FalseReport, Feedback, Findings};
+use crate::loss_handling::{Acknowledged, Differentiation, LossHandling, LossSignal, Silence};
+use crate::recovery::{Evidence, FalseReport, Feedback, LossUpdate};
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ pub struct PeerReport<'a> {
     pub grant: Option<Grant>,
     /// The packet carries nothing else and says nothing new: when its pointer stands still, it is a duplicate (RFC 5681
     /// §2).
-    pub is_bare_repeat: bool,
+    pub is_bare_duplicate: bool,
     /// The round trip by the peer's echo of our clock (RFC 7323 §4.1). It counts for reports that move the pointer.
     pub echoed_rtt: Option<Duration>,
     /// It echoes a mark of the network (RFC 3168 §6.1.2).
@@ -122,7 +122,7 @@ impl Sender {
 
     /// What the packet that brought the report makes of the feedback.
     fn weigh(&mut self, peer: &PeerReport<'_>, feedback: &mut Feedback) {
-        feedback.duplicate &= peer.is_bare_repeat;
+        feedback.duplicate &= peer.is_bare_duplicate;
         if feedback.duplicate && self.lane.outage.explains_duplicate(peer.report.cumulative) {
             feedback.duplicate = false;
         }
@@ -160,9 +160,9 @@ impl Sender {
             feedback,
             rtt: &self.lane.rtt,
         };
-        let mut findings = self.lane.recovery.on_feedback(&mut self.board, &evidence);
-        self.note_findings(&findings);
-        findings.spares_head = self.watches_head() && !self.board.is_lost(self.board.head());
+        let mut update = self.lane.recovery.on_feedback(&mut self.board, &evidence);
+        self.note_losses(&update);
+        update.spares_head = self.watches_head() && !self.board.is_lost(self.board.head());
         if self.lane.outage.state.is_active() {
             feedback.rtt = None; // perhaps it arrived before the outage: the silence is no round trip
         }
@@ -171,7 +171,7 @@ impl Sender {
         match silence {
             Some(Silence::Outage) => {
                 // Data of the peer answers nothing: it comes while only the way there is down.
-                let in_vain = peer.is_bare_repeat && !feedback.is_progress();
+                let in_vain = peer.is_bare_duplicate && !feedback.is_progress();
                 if self.lane.outage.ends_in_vain_again(in_vain) {
                     self.lane.rto.back_off();
                 }
@@ -185,12 +185,12 @@ impl Sender {
             }
             None => {}
         }
-        let mut reaction = self.handling(now, 0, &mut findings).reaction(Finding::Feedback);
+        let mut reaction = self.handling(now, 0, &mut update).reaction(LossSignal::Feedback);
         if self.parameters.repairs_cost
             && self
                 .parameters
                 .loss_handling
-                .reaction(Finding::Feedback)
+                .reaction(LossSignal::Feedback)
                 .reduce_window
         {
             let repaired = if self.has_several_lanes() {
@@ -198,7 +198,7 @@ impl Sender {
             } else {
                 peer.repaired
             };
-            reaction.reduce_window &= self.reacts_to_coded(now, repaired, &findings, outstanding);
+            reaction.reduce_window &= self.reacts_to_coded(now, repaired, &update, outstanding);
         }
         let load = self.load(self.board.in_flight_bytes());
         self.lane.on_losses(now, self.board.losses(), reaction, load);
@@ -206,11 +206,11 @@ impl Sender {
             feedback.advanced = all.advanced; // the window knows of no pointer but the common one
         }
         self.lane
-            .on_findings(now, feedback, findings, reaction, outstanding, load);
-        if findings.began && reaction.reduce_window {
+            .on_loss_update(now, feedback, update, reaction, outstanding, load);
+        if update.began && reaction.reduce_window {
             self.begin_reduction(outstanding);
         }
-        self.reduce(feedback, &findings);
+        self.reduce(feedback, &update);
         if feedback.is_progress() {
             self.arm_tail_probe(now);
         }
@@ -219,14 +219,14 @@ impl Sender {
 
     /// Does the timer of the lane in hand wait for the lowest number that is out by it, whatever else leaves again (RFC 9260 §7.2.4, 4)?
     fn watches_head(&self) -> bool {
-        self.has_several_lanes() || self.lane.recovery.leaves_lost_repeats_to_timer()
+        self.has_several_lanes() || self.lane.recovery.leaves_lost_retransmissions_to_timer()
     }
 
     /// Where encoded packets may repair what is lost, the window is cut whether they do or not. `repaired`: what they did so
     /// far: nobody knows when that had left, so its cause is not asked. False: the loss episode that begins has been answered.
-    fn reacts_to_coded(&mut self, now: Time, repaired: u8, findings: &Findings, outstanding: u64) -> bool {
+    fn reacts_to_coded(&mut self, now: Time, repaired: u8, update: &LossUpdate, outstanding: u64) -> bool {
         let found = self.lane.repaired_losses.reacts(&self.board, repaired);
-        if findings.began {
+        if update.began {
             return found || self.lane.repaired_losses.answers(&self.board);
         }
         if found && !self.is_repairing() {
@@ -246,35 +246,35 @@ impl Sender {
     pub(super) fn on_recovery_deadline(&mut self, now: Time) {
         let outstanding = self.board.in_flight_bytes();
         let told = self.board.losses().len();
-        let mut findings = self
+        let mut update = self
             .lane
             .recovery
             .on_deadline(&mut self.board, now, &self.lane.rtt);
-        self.note_findings(&findings);
+        self.note_losses(&update);
         let reaction = self
-            .handling(now, told, &mut findings)
-            .reaction(Finding::Feedback);
+            .handling(now, told, &mut update)
+            .reaction(LossSignal::Feedback);
         let load = self.load(self.board.in_flight_bytes());
         self.lane
             .on_losses(now, &self.board.losses()[told..], reaction, load);
         let nothing = Feedback::default();
         self.lane
-            .on_findings(now, &nothing, findings, reaction, outstanding, load);
-        if findings.began && reaction.reduce_window {
+            .on_loss_update(now, &nothing, update, reaction, outstanding, load);
+        if update.began && reaction.reduce_window {
             self.begin_reduction(outstanding);
         }
-        self.reduce(&nothing, &findings);
+        self.reduce(&nothing, &update);
     }
 
     /// What the losses found now are taken for.
     /// `told`: losses that were judged before.
-    fn handling(&mut self, now: Time, told: usize, findings: &mut Findings) -> LossHandling {
+    fn handling(&mut self, now: Time, told: usize, update: &mut LossUpdate) -> LossHandling {
         let (first, next) = (self.board.own_head(), self.board.next());
         match &mut self.lane.cutting {
             Some(cutting) => {
                 let losses = &self.board.losses()[told..];
                 let bytes: u64 = losses.iter().map(|lost| lost.bytes).sum();
-                match cutting.judge(first, next, losses, findings) {
+                match cutting.judge(first, next, losses, update) {
                     Judgement::Congestion => LossHandling::Congestion,
                     Judgement::Corruption { is_news } => {
                         if is_news {
@@ -298,11 +298,11 @@ impl Sender {
     }
 
     /// What may leave in the episode under repair.
-    fn reduce(&mut self, feedback: &Feedback, findings: &Findings) {
+    fn reduce(&mut self, feedback: &Feedback, update: &LossUpdate) {
         if !self.lane.recovery.is_active() {
             return self.lane.reduction.end();
         }
-        if feedback.delivered_bytes == 0 && !findings.began {
+        if feedback.delivered_bytes == 0 && !update.began {
             return; // what time found lost meanwhile may leave again (RFC 9937 §6.2)
         }
         self.lane.reduction.on_acknowledged(Progress {
@@ -310,24 +310,24 @@ impl Sender {
             in_flight: self.board.in_flight_bytes(),
             threshold: self.lane.controller.window_bytes(),
             segment: u64::from(self.lane.mtu.segment_bytes()),
-            is_safe: feedback.advanced > 0 && findings.lost == 0,
+            is_safe: feedback.advanced > 0 && update.lost == 0,
         });
     }
 
     /// A report may answer a probe for the tail, and show a loss that nobody has answered.
     fn on_tail_answer(&mut self, now: Time, peer: &PeerReport<'_>, feedback: &Feedback) {
-        let bare = peer.is_bare_repeat && feedback.advanced == 0;
+        let bare = peer.is_bare_duplicate && feedback.advanced == 0;
         self.lane.tail.on_duplicates(&peer.report.duplicates);
-        let reaction = self.parameters.loss_handling.reaction(Finding::Feedback);
+        let reaction = self.parameters.loss_handling.reaction(LossSignal::Feedback);
         if self.lane.tail.repaired(peer.report.cumulative, bare) && reaction.reduce_window {
             self.react_to_hidden(now, self.lane.controller.window_bytes());
         }
     }
 
-    fn note_findings(&mut self, findings: &Findings) {
-        self.counters.lost_packets += findings.lost;
-        self.lane.lost_packets += findings.lost;
-        if findings.urgent {
+    fn note_losses(&mut self, update: &LossUpdate) {
+        self.counters.lost_packets += update.lost;
+        self.lane.lost_packets += update.lost;
+        if update.urgent {
             self.lane.gate.retransmit_at_once(true);
             let takes_new_numbers = self.lane.recovery.receiver_driven().is_some();
             self.lane.gate.send_at_once(takes_new_numbers);
@@ -380,8 +380,9 @@ impl Sender {
     fn on_progress(&mut self, now: Time, feedback: &Feedback) {
         let quiet = self.board.is_quiet();
         // One path keeps to RFC 6298 (5.3), and to the published numbers.
-        let finds_lost_repeats = self.has_several_lanes() && self.lane.recovery.finds_lost_repeats_in_time();
-        let head_arrived = feedback.head_arrived || finds_lost_repeats && feedback.is_progress();
+        let finds_lost_retransmissions =
+            self.has_several_lanes() && self.lane.recovery.finds_lost_retransmissions_in_time();
+        let head_arrived = feedback.head_arrived || finds_lost_retransmissions && feedback.is_progress();
         let restarting = Feedback {
             head_arrived,
             ..*feedback
@@ -424,8 +425,8 @@ impl Sender {
         self.lane.idle_since = Some(now);
     }
 
-    /// The outage is over: everything outstanding that is not known to have arrived is repeated under the window as
-    /// it was, then new data follows (OP-51). Silence after every such repeat would be congestion.
+    /// The outage is over: everything outstanding that is not known to have arrived is retransmitted under the window as
+    /// it was, then new data follows (OP-51). Silence after every such retransmission would be congestion.
     fn resume(&mut self, now: Time) {
         let (first, next) = (self.board.own_head(), self.board.next());
         if let Some(cutting) = &mut self.lane.cutting
@@ -447,12 +448,12 @@ impl Sender {
 
     /// The receiver echoes a congestion mark: react once per window of data (RFC 3168 §6.1.2).
     pub(super) fn on_mark(&mut self, now: Time, outstanding: u64) {
-        if !self.lane.marks.reacts(self.board.own_head(), self.board.next()) {
+        if !self.lane.ecn.reacts(self.board.own_head(), self.board.next()) {
             return;
         }
         let handling = self.parameters.loss_handling;
-        let was_cut = self.is_repairing() && handling.reaction(Finding::Feedback).reduce_window;
-        if handling.reaction(Finding::Mark).reduce_window && !was_cut {
+        let was_cut = self.is_repairing() && handling.reaction(LossSignal::Feedback).reduce_window;
+        if handling.reaction(LossSignal::Mark).reduce_window && !was_cut {
             let bytes = u64::from(self.parameters.segment_bytes);
             self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);
         }
@@ -461,6 +462,6 @@ impl Sender {
     /// True once after a reaction to a mark: the receiver is to hear by segment `number`, which leaves, that the window was reduced
     /// (RFC 3168 §6.1.3).
     pub fn takes_window_reduced(&mut self, number: u64) -> bool {
-        self.lane.marks.takes_reduced(number)
+        self.lane.ecn.takes_reduced(number)
     }
 }

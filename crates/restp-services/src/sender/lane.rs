@@ -4,15 +4,15 @@
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::loss_handling::{LossHandling, Reaction};
 use crate::path_management::{Destination, Pacer, PathMtu};
-use crate::recovery::{Feedback, Findings, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
+use crate::recovery::{Feedback, LossUpdate, LostSegment, Recovery, RtoParameters, RtoTimer, RttEstimator};
 use crate::view::{PathView, Sibling};
 use restp_base::machine::{Earliest, Wakeup};
 use restp_base::time::Time;
 
 use super::ack_demand::AckDemand;
 use super::cutting::Cutting;
+use super::ecn::EcnResponse;
 use super::gate::Gate;
-use super::marks::Marks;
 use super::probing::Outage;
 use super::rate_reduction::RateReduction;
 use super::redundancy::Redundancy;
@@ -44,11 +44,11 @@ pub(super) struct Lane {
     pub(super) reduction: RateReduction,
     pub(super) tail: TailProbe,
     pub(super) outage: Outage,
-    pub(super) marks: Marks,
+    pub(super) ecn: EcnResponse,
     pub(super) ack_demand: AckDemand,
     /// Why segments are lost, where the composition asks.
     pub(super) cutting: Option<Box<Cutting>>,
-    /// Feedback last spoke of anything that left here, be it a repeat of what it said before.
+    /// Feedback last spoke of anything that left here, be it a duplicate of what it said before.
     pub(super) answered_at: Time,
     /// What left first since feedback brought news of anything that left here.
     pub(super) waits_since: Option<Time>,
@@ -106,7 +106,7 @@ impl Lane {
             reduction: RateReduction::default(),
             tail: TailProbe::default(),
             outage: Outage::default(),
-            marks: Marks::default(),
+            ecn: EcnResponse::default(),
             ack_demand: AckDemand::default(),
             cutting: None,
             answered_at: now,
@@ -189,7 +189,7 @@ impl Lane {
         }
     }
 
-    /// What the controller hears of every segment that feedback found lost, before [`Lane::on_findings`].
+    /// What the controller hears of every segment that feedback found lost, before [`Lane::on_loss_update`].
     pub(super) fn on_losses(&mut self, now: Time, losses: &[LostSegment], reaction: Reaction, load: Load) {
         if reaction.reduce_window {
             for lost in losses {
@@ -200,11 +200,11 @@ impl Lane {
 
     /// What the controller hears of feedback, after [`Lane::on_feedback`]: a duplicate; the start of a loss episode, if it is to
     /// react, with what was `outstanding` before anything was taken for lost; the end of one; what was delivered.
-    pub(super) fn on_findings(
+    pub(super) fn on_loss_update(
         &mut self,
         now: Time,
         feedback: &Feedback,
-        findings: Findings,
+        update: LossUpdate,
         reaction: Reaction,
         outstanding: u64,
         load: Load,
@@ -212,8 +212,8 @@ impl Lane {
         if feedback.duplicate && feedback.delivered_bytes == 0 {
             self.tell(now, &CongestionEvent::Duplicate, load);
         }
-        if findings.began && reaction.reduce_window {
-            let bytes = findings.lost * load.segment_bytes;
+        if update.began && reaction.reduce_window {
+            let bytes = update.lost * load.segment_bytes;
             let before = Load {
                 in_flight_bytes: outstanding,
                 ..load
@@ -221,22 +221,22 @@ impl Lane {
             self.cuts += 1;
             self.tell(now, &CongestionEvent::Lost { bytes }, before);
         }
-        if findings.restored && reaction.reduce_window {
+        if update.restored && reaction.reduce_window {
             self.tell(now, &CongestionEvent::Restored, load);
         }
-        if findings.urgent && !findings.spares_head {
-            // The repeat that leaves now has a round trip of its own before the timer may judge it. With a full queue
+        if update.urgent && !update.spares_head {
+            // The retransmission that leaves now has a round trip of its own before the timer may judge it. With a full queue
             // that is longer than what is left of a timer set by the last progress.
             self.rto.restart(now, &self.rtt);
         }
-        if findings.ended {
+        if update.ended {
             self.tell(now, &CongestionEvent::RecoveryEnded, load);
         }
         if feedback.delivered_bytes > 0 && (feedback.advanced > 0 || !self.controller.hears_only_advances()) {
             let event = CongestionEvent::Acked {
                 bytes: feedback.delivered_bytes,
                 rtt: feedback.rtt,
-                // Less than a round trip: an earlier transmission of a repeated segment was acknowledged
+                // Less than a round trip: an earlier transmission of a retransmitted segment was acknowledged
                 // (draft-cheng-iccrg-delivery-rate-estimation §3.3).
                 rate: feedback
                     .rate
@@ -280,7 +280,7 @@ pub(super) struct Load {
 mod tests {
     use super::*;
     use crate::congestion::{CongestionChoice, CongestionSnapshot};
-    use crate::loss_handling::Finding;
+    use crate::loss_handling::LossSignal;
     use restp_base::time::Duration;
     use restp_base::units::Rate;
     use std::sync::{Arc, Mutex};
@@ -333,10 +333,10 @@ mod tests {
                 delivered_bytes,
                 ..Feedback::default()
             };
-            let findings = Findings {
+            let update = LossUpdate {
                 lost: 1,
                 began: true,
-                ..Findings::default()
+                ..LossUpdate::default()
             };
             let load = Load {
                 segment_bytes: SEGMENT,
@@ -344,8 +344,8 @@ mod tests {
                 application_limited: false,
                 in_recovery: true,
             };
-            let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
-            path.on_findings(ms(0), &feedback, findings, reaction, 10 * SEGMENT, load);
+            let reaction = LossHandling::Congestion.reaction(LossSignal::Feedback);
+            path.on_loss_update(ms(0), &feedback, update, reaction, 10 * SEGMENT, load);
             events.lock().unwrap().clone()
         };
         let lost = CongestionEvent::Lost { bytes: SEGMENT };
@@ -359,27 +359,27 @@ mod tests {
     }
 
     #[test]
-    fn an_urgent_repeat_gets_a_whole_timer() {
+    fn an_urgent_retransmission_gets_a_whole_timer() {
         let mut path = path();
         path.rtt.sample(Duration::from_millis(190));
         path.rto.restart(ms(0), &path.rtt);
-        let findings = Findings {
+        let update = LossUpdate {
             lost: 1,
             began: true,
             urgent: true,
-            ..Findings::default()
+            ..LossUpdate::default()
         };
-        let reaction = LossHandling::Congestion.reaction(Finding::Feedback);
+        let reaction = LossHandling::Congestion.reaction(LossSignal::Feedback);
         let load = Load {
             segment_bytes: SEGMENT,
             in_flight_bytes: 0,
             application_limited: false,
             in_recovery: true,
         };
-        path.on_findings(
+        path.on_loss_update(
             ms(200),
             &Feedback::default(),
-            findings,
+            update,
             reaction,
             10 * SEGMENT,
             load,
@@ -412,10 +412,10 @@ mod tests {
     fn an_episode_cuts_the_window_by_what_was_outstanding_if_it_is_to_react() {
         let window_after = |cause: LossHandling| {
             let mut path = path();
-            let findings = Findings {
+            let update = LossUpdate {
                 lost: 6,
                 began: true,
-                ..Findings::default()
+                ..LossUpdate::default()
             };
             let load = Load {
                 segment_bytes: SEGMENT,
@@ -423,15 +423,8 @@ mod tests {
                 application_limited: false,
                 in_recovery: true,
             };
-            let reaction = cause.reaction(Finding::Feedback);
-            path.on_findings(
-                ms(0),
-                &Feedback::default(),
-                findings,
-                reaction,
-                10 * SEGMENT,
-                load,
-            );
+            let reaction = cause.reaction(LossSignal::Feedback);
+            path.on_loss_update(ms(0), &Feedback::default(), update, reaction, 10 * SEGMENT, load);
             path.controller.window_bytes()
         };
         assert_eq!(window_after(LossHandling::Congestion), 5 * SEGMENT);

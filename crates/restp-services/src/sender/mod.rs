@@ -23,12 +23,12 @@ mod assignment;
 mod change;
 mod counters;
 mod cutting;
+mod ecn;
 mod feedback;
 mod gate;
 mod lane;
 mod lanes;
 mod losses;
-mod marks;
 mod probing;
 mod rate_reduction;
 mod redundancy;
@@ -215,13 +215,13 @@ impl Sender {
         self.parameters = parameters;
     }
 
-    /// The set-up is complete; `rtt` is what it measured, `repeated` tells whether a packet of it left twice.
-    pub fn establish(&mut self, now: Time, rtt: Option<Duration>, repeated: bool) {
+    /// The set-up is complete; `rtt` is what it measured, `retransmitted` tells whether a packet of it left twice.
+    pub fn establish(&mut self, now: Time, rtt: Option<Duration>, retransmitted: bool) {
         if let Some(rtt) = rtt {
             self.lane.rtt.sample(rtt);
         }
-        if repeated {
-            self.lane.rto.on_repeated_set_up();
+        if retransmitted {
+            self.lane.rto.on_retransmitted_set_up();
         }
         self.start_timer();
         self.lane.mtu.start(now);

@@ -84,14 +84,14 @@ impl TailProbe {
         self.asked.take_if(was_needless);
     }
 
-    /// The peer's pointer is `pointer`, and the report is a `bare_repeat` of an earlier one. True when it shows that the
+    /// The peer's pointer is `pointer`, and the report is a `bare_duplicate` of an earlier one. True when it shows that the
     /// segment asked with was lost and repaired by the probe (RFC 8985 §7.4.2): a loss that nobody has answered. When it had
     /// arrived, the probe's acknowledgement repeats the pointer.
-    pub(super) fn repaired(&mut self, pointer: u64, bare_repeat: bool) -> bool {
+    pub(super) fn repaired(&mut self, pointer: u64, bare_duplicate: bool) -> bool {
         let Some(asked) = self.asked.filter(|asked| pointer >= asked.end) else {
             return false;
         };
-        let both_arrived = pointer == asked.end && bare_repeat;
+        let both_arrived = pointer == asked.end && bare_duplicate;
         if asked.again && pointer == asked.end && !both_arrived {
             return false; // the next report tells
         }

@@ -3,7 +3,7 @@
 use super::Sender;
 use super::lane::Lane;
 use crate::congestion::CongestionEvent;
-use crate::loss_handling::Finding;
+use crate::loss_handling::LossSignal;
 use crate::path_management::RetransmitTarget;
 use crate::reliability::FecEncoder;
 use bytes::Bytes;
@@ -106,7 +106,7 @@ impl Sender {
     /// it.
     fn on_loss_of_all(&mut self, now: Time) -> TimeoutOutcome {
         let outstanding = self.board.in_flight_bytes();
-        let reaction = self.parameters.loss_handling.reaction(Finding::Timeout);
+        let reaction = self.parameters.loss_handling.reaction(LossSignal::Timeout);
         let repeated = self.lane.rto.expiries() > 0;
         // Without retransmissions these are no attempts at the same thing; silence tells whether the peer is there.
         let count = reaction.count_attempt && self.parameters.retransmits;
@@ -249,7 +249,7 @@ impl Sender {
     /// The peer answers a question about the largest packet: it has received a segment of `bytes`.
     pub fn on_mtu_answer(&mut self, now: Time, bytes: u32) {
         if self.lane.mtu.on_answer(now, bytes) {
-            self.on_link_up(now); // the path works: what is outstanding is repeated, in pieces where it is too large
+            self.on_link_up(now); // the path works: what is outstanding is retransmitted, in pieces where it is too large
         }
     }
 }

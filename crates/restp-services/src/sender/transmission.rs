@@ -148,7 +148,7 @@ impl Sender {
         (allowed && self.has_room(now, bytes)).then(|| self.send_new(now, room))
     }
 
-    /// The first segment of all leaves inside a set-up packet, which is what is repeated until it is answered.
+    /// The first segment of all leaves inside a set-up packet, which is what is retransmitted until it is answered.
     pub fn next_in_set_up(&mut self, now: Time, most_bytes: usize) -> Option<Bytes> {
         let payload = self.queue.next_segment(most_bytes)?;
         self.book_new(now, Some(&payload));
@@ -240,7 +240,7 @@ impl Sender {
 
     /// The lowest number that is lost leaves again, if it may.
     fn retransmit_lowest(&mut self, now: Time) -> Option<Segment> {
-        let (number, lost_on) = self.next_worth_repeating(now)?;
+        let (number, lost_on) = self.next_worth_retransmitting(now)?;
         if number != self.board.first() && !self.admission.still_covers(number) {
             return None;
         }
@@ -249,15 +249,15 @@ impl Sender {
         if !self.takes_retransmission_at_once(lost_on) && !self.has_room(now, bytes) {
             return None;
         }
-        let order = self.board.on_repeated(now, number)?;
-        self.lane.recovery.on_repeated(now, order, number);
+        let order = self.board.on_retransmitted(now, number)?;
+        self.lane.recovery.on_retransmitted(now, order, number);
         self.on_left(now, bytes);
         Some(self.retransmission(number, payload))
     }
 
     /// The lowest number that is lost, and by which lane. What would come too late is given up, but for the FIN, where the receiver
     /// knows of it by something later: nothing else would make it go on without.
-    fn next_worth_repeating(&mut self, now: Time) -> Option<(u64, LaneId)> {
+    fn next_worth_retransmitting(&mut self, now: Time) -> Option<(u64, LaneId)> {
         loop {
             let (number, lost_on) = self.next_lost()?;
             let is_late = |encoder: &FecEncoder| {

@@ -5,7 +5,7 @@ use std::io;
 /// What became of a datagram that the kernel did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Lost, as in any queue (ENOBUFS) or as too long for the device (EMSGSIZE): the protocol repeats it, slows down, or asks
+    /// Lost, as in any queue (ENOBUFS) or as too long for the device (EMSGSIZE): the protocol retransmits it, slows down, or asks
     /// how long a packet may be.
     Loss,
     /// Nothing like it leaves on this path now: no route, forbidden, device down or gone, address gone. Another path may carry it.

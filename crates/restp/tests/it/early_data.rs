@@ -10,7 +10,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// A set-up packet is repeated after this long: a test that must not wait for one fails, and others do not take long.
+/// A set-up packet is retransmitted after this long: a test that must not wait for one fails, and others do not take long.
 const NEVER: &str = "60 s";
 const SOON: &str = "200 ms";
 
@@ -18,7 +18,7 @@ fn config(connection: &str, handshake_rto: &str) -> EndpointConfig {
     with_timers(connection, handshake_rto, SOON)
 }
 
-/// Where no data is lost, none is repeated: with a timer of data that never expires a busy machine's late answers are not
+/// Where no data is lost, none is retransmitted: with a timer of data that never expires a busy machine's late answers are not
 /// taken for losses.
 fn without_timeouts(connection: &str) -> EndpointConfig {
     with_timers(connection, NEVER, NEVER)
@@ -110,7 +110,7 @@ async fn ask_through(config: EndpointConfig, loss: &str) -> FlowStats {
 
 /// Rows one to five: nothing, SYN, SYN-ACK, both, and the first data packet of the client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn set_up_packets_may_be_lost_and_nobody_waits_for_their_repeats() {
+async fn set_up_packets_may_be_lost_and_nobody_waits_for_their_retransmissions() {
     for (row, loss, data_lost) in [
         ("nothing", "drop = []", false),
         ("SYN", "drop = [1]", false),

@@ -1,5 +1,5 @@
 //! Partial reliability over real sockets and an emulated path (ResTP §3.7): with blocks and with vectors of holes what
-//! is repeated in time comes in order, and what is not in time is left out.
+//! is retransmitted in time comes in order, and what is not in time is left out.
 
 use crate::common::{Line, PORT, loopback, within};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ async fn call(ack: &str, hold: &str, keys: &str) -> Call {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_repeated_in_time_comes_in_order() {
+async fn what_is_retransmitted_in_time_comes_in_order() {
     let keys = "delay = \"5 ms\"\nloss = { drop = [5, 9, 11, 30, 31, 32, 80, 82, 85] }";
     for ack in ["positive+sack", "positive+snack"] {
         let call = call(ack, "30 s", keys).await;
@@ -81,7 +81,7 @@ async fn what_is_repeated_in_time_comes_in_order() {
     }
 }
 
-/// A hole is held for less than a round trip, so no repeat can fill it.
+/// A hole is held for less than a round trip, so no retransmission can fill it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_in_time_is_left_out_and_nothing_else() {
     let keys = "delay = \"50 ms\"\nloss = { rate = 0.05 }";

@@ -10,8 +10,8 @@ mod tunnel;
 
 pub use datagrams::resolve;
 
+use super::admission_limit::{AdmissionLimit, Visitor};
 use super::beside::{Beside, Content, tickets};
-use super::places::{Places, Visitor};
 use super::words::peer;
 use super::{GOODBYE, host, most_open_files, publish, run};
 use crate::args::Serve;
@@ -81,14 +81,14 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
             tickets(&invitation.ticket, invitation.content)
         })?;
         host::show_code(&arguments, &ticket);
-        let (mut places, mut pipes) = (Places::at_most(max_connections), JoinSet::new());
+        let (mut limit, mut pipes) = (AdmissionLimit::at_most(max_connections), JoinSet::new());
         let result = loop {
             tokio::select! {
                 connection = endpoint.accept() => match connection {
                     Some(connection) => {
                         let visitor = Visitor::of(&connection);
                         // Who gets no place is broken off: it would wait for an answer.
-                        if !places.take(&visitor) {
+                        if !limit.take(&visitor) {
                             note(format!("{}: refused: {}", peer(&connection), service::FULL));
                         } else {
                             let service = service.clone();
@@ -101,7 +101,7 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
                     None => break Err(Failure::operation("the sockets have failed; start again")),
                 },
                 Some(visitor) = pipes.join_next() => {
-                    places.leave(&visitor.map_err(Failure::operation)?);
+                    limit.leave(&visitor.map_err(Failure::operation)?);
                 }
                 () = interrupt.wait() => break Ok(()),
             }

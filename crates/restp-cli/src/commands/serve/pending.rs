@@ -1,6 +1,6 @@
 //! Associations in which no request has shown the capability yet: few, because what they send may wait in full windows.
 
-use super::super::places::{Places, Visitor};
+use super::super::admission_limit::{AdmissionLimit, Visitor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,25 +11,25 @@ const MOST: usize = 64;
 
 /// All of them.
 #[derive(Clone)]
-pub struct PendingAssociations(Arc<Mutex<Places>>);
+pub struct PendingAssociations(Arc<Mutex<AdmissionLimit>>);
 
 impl Default for PendingAssociations {
     fn default() -> Self {
-        PendingAssociations(Arc::new(Mutex::new(Places::at_most(MOST))))
+        PendingAssociations(Arc::new(Mutex::new(AdmissionLimit::at_most(MOST))))
     }
 }
 
 impl PendingAssociations {
     /// One more, of `visitor`; none: there are too many.
     pub fn enter(&self, visitor: Visitor) -> Option<Admission> {
-        self.places().take(&visitor).then(|| Admission {
+        self.limit().take(&visitor).then(|| Admission {
             pending: self.clone(),
             visitor,
             is_granted: AtomicBool::new(false),
         })
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn limit(&self) -> MutexGuard<'_, AdmissionLimit> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,7 +50,7 @@ impl Admission {
     /// A request has shown the capability.
     pub fn grant(&self) {
         if !self.is_granted.swap(true, Ordering::Relaxed) {
-            self.pending.places().leave(&self.visitor);
+            self.pending.limit().leave(&self.visitor);
         }
     }
 

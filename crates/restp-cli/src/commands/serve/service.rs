@@ -1,7 +1,7 @@
 //! One who connects: what he asks for, whether that is allowed, and the bytes.
 
 use super::super::GOODBYE;
-use super::super::places::{Places, Visitor};
+use super::super::admission_limit::{AdmissionLimit, Visitor};
 use super::super::words::peer;
 use super::listeners::Listeners;
 use super::pending::{Admission, PendingAssociations};
@@ -40,11 +40,11 @@ pub struct Service {
     capability: Option<Capability>,
     pending: PendingAssociations,
     /// Of streams that carry a TCP connection.
-    places: Mutex<Places>,
+    limit: Mutex<AdmissionLimit>,
     /// One of them was left.
     left: Notify,
     /// Of other streams: a client must be able to fill its share with connections beside its listeners.
-    others: Mutex<Places>,
+    others: Mutex<AdmissionLimit>,
     listeners: Listeners,
     sockets: Pool<ReplySocket>,
     devices: Pool<Tun>,
@@ -57,9 +57,9 @@ impl Service {
             allowed,
             capability,
             pending: PendingAssociations::default(),
-            places: Mutex::new(Places::at_most(most_streams)),
+            limit: Mutex::new(AdmissionLimit::at_most(most_streams)),
             left: Notify::new(),
-            others: Mutex::new(Places::at_most(most_streams)),
+            others: Mutex::new(AdmissionLimit::at_most(most_streams)),
             listeners: Listeners::default(),
             sockets: Pool::default(),
             devices: Pool::default(),
@@ -167,11 +167,11 @@ impl Service {
         operation: Operation,
         visitor: Visitor,
     ) -> Result<(), Refusal> {
-        let places = match operation {
-            Operation::Connect(_) | Operation::Take(_) => &self.places,
+        let limit = match operation {
+            Operation::Connect(_) | Operation::Take(_) => &self.limit,
             Operation::Check(_) | Operation::Listen(_) => &self.others,
         };
-        let Ok(_place) = timeout(PLACE_TIME, self.enter(places, visitor)).await else {
+        let Ok(_place) = timeout(PLACE_TIME, self.enter(limit, visitor)).await else {
             // Whoever connected to the listener would wait for ever, and take one of the few places of those who do.
             if let Operation::Take(token) = operation
                 && let Some(waiting) = self.listeners.take(&token)
@@ -184,12 +184,12 @@ impl Service {
     }
 
     /// Waits for a place.
-    async fn enter<'a>(&'a self, places: &'a Mutex<Places>, visitor: Visitor) -> Taken<'a> {
+    async fn enter<'a>(&'a self, limit: &'a Mutex<AdmissionLimit>, visitor: Visitor) -> Taken<'a> {
         loop {
             let left = self.left.notified();
-            if lock(places).take(&visitor) {
+            if lock(limit).take(&visitor) {
                 return Taken {
-                    places,
+                    limit,
                     visitor,
                     left: &self.left,
                 };
@@ -336,20 +336,20 @@ pub async fn end(connection: &Connection) {
 
 /// A place that is taken until this is dropped, also with a task that is ended.
 struct Taken<'a> {
-    places: &'a Mutex<Places>,
+    limit: &'a Mutex<AdmissionLimit>,
     visitor: Visitor,
     left: &'a Notify,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        lock(self.places).leave(&self.visitor);
+        lock(self.limit).leave(&self.visitor);
         self.left.notify_waiters();
     }
 }
 
-fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
-    places.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(limit: &Mutex<AdmissionLimit>) -> MutexGuard<'_, AdmissionLimit> {
+    limit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::INTERVAL;
 use super::table::{self, Row};
 use crate::failure::Failure;
-use crate::monitor::places;
 use crate::monitor::snapshot::{Connection, Snapshot};
+use crate::monitor::sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -65,7 +65,7 @@ impl Feeds {
     /// Begins to listen to commands that have come since.
     pub fn look_for_more(&mut self) {
         let sockets = match &self.from {
-            From::Folder(folder) => places::sockets(folder),
+            From::Folder(folder) => sockets::sockets(folder),
             From::Socket(socket) => vec![socket.clone()],
         };
         for socket in sockets {
@@ -138,7 +138,7 @@ impl Feeds {
 }
 
 async fn listen(socket: PathBuf, sender: mpsc::Sender<News>) {
-    if let Ok(stream) = places::connect(&socket).await {
+    if let Ok(stream) = sockets::connect(&socket).await {
         read(stream, &socket, &sender).await;
     }
     let _ = sender.send((socket, None)).await;

@@ -8,7 +8,7 @@ use crate::args::Top;
 use crate::commands::run;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::monitor::places;
+use crate::monitor::sockets;
 use crate::output::Output;
 use feeds::Feeds;
 use std::io::IsTerminal;
@@ -26,7 +26,7 @@ const TWICE: Duration = Duration::from_millis(2200);
 /// Exit code 1 when there is nothing to see once, or the terminal fails; 2 when what is named is no process of this user.
 pub fn execute(arguments: &Top, output: Output) -> Result<(), Failure> {
     let mut feeds = match &arguments.from {
-        None => Feeds::of_folder(places::folder()),
+        None => Feeds::of_folder(sockets::folder()),
         Some(word) => Feeds::of_socket(socket(word)?),
     };
     let once = arguments.once || !output.json && !std::io::stdout().is_terminal();
@@ -54,7 +54,7 @@ pub fn execute(arguments: &Top, output: Output) -> Result<(), Failure> {
 /// The socket of a process by its number, or the one that is named.
 fn socket(word: &str) -> Result<std::path::PathBuf, Failure> {
     let path = match word.parse::<u32>() {
-        Ok(pid) => places::socket_of(&places::folder(), pid),
+        Ok(pid) => sockets::socket_of(&sockets::folder(), pid),
         Err(_) => word.into(),
     };
     if path.exists() {

@@ -25,7 +25,7 @@ impl Impostor {
     }
 
     /// The client sent this along `path`, as the server sees it.
-    pub fn hear(&mut self, now: Time, path: PathAddress, bytes: &[u8]) {
+    pub fn on_received(&mut self, now: Time, path: PathAddress, bytes: &[u8]) {
         let mut datagram = Datagram {
             path,
             body: Bytes::copy_from_slice(bytes),

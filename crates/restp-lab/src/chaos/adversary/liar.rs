@@ -69,7 +69,7 @@ impl Liar {
     }
 
     /// The server sent this to `remote`, an address of the liar.
-    pub fn hear(&mut self, now: Time, remote: SocketAddr, bytes: &[u8]) {
+    pub fn on_received(&mut self, now: Time, remote: SocketAddr, bytes: &[u8]) {
         let mut datagram = Datagram {
             path: PathAddress {
                 local: remote,

@@ -160,7 +160,7 @@ impl<'a> Adversary<'a> {
             }
             Attack::Impostor { rate } if side == Side::Client && self.draw.chance(rate) => {
                 if let Some(impostor) = &mut self.impostor {
-                    impostor.hear(now, path, bytes);
+                    impostor.on_received(now, path, bytes);
                 }
                 self.drain_impostor(now);
             }
@@ -232,7 +232,7 @@ impl<'a> Adversary<'a> {
                 .as_mut()
                 .filter(|_| reached_by(remote) == Some(Party::Liar))
         {
-            liar.hear(now, remote, bytes);
+            liar.on_received(now, remote, bytes);
             self.drain_liar(now, ledger);
         }
     }

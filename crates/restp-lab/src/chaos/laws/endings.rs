@@ -126,7 +126,7 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
         })
     };
     let gives_up = |side| liveness::may_give_up(evidence.case, side, evidence.composition(side));
-    let reliable = evidence.composition(side).reliability.repeats();
+    let reliable = evidence.composition(side).reliability.retransmits();
     match reason {
         CloseReason::Finished => true,
         // Or the seal does, where another host has got the last address of a flow whose peer has left it.
@@ -143,7 +143,7 @@ fn is_explained(evidence: &Evidence<'_>, end: usize, reason: &CloseReason) -> bo
                 || trace.broken(conversation)
                 || gives_up(side)
                 || gives_up(side.other())
-                // Without repeats the end of one side may be lost, and the other learns that nobody is there.
+                // Without retransmissions the end of one side may be lost, and the other learns that nobody is there.
                 || (!reliable && *reason == CloseReason::Reset)
         }
     }

@@ -80,5 +80,5 @@ pub fn units<'a>(evidence: &'a Evidence<'_>, end: usize, stream: bool) -> Vec<&'
 }
 
 fn is_numbered(composition: &ValidComposition) -> bool {
-    composition.reliability.repeats() || Services::of(composition).numbered()
+    composition.reliability.retransmits() || Services::of(composition).numbered()
 }

@@ -48,7 +48,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 };
                 let direction = directions.entry(own).or_default();
                 match direction.near {
-                    Some(_) if !pdu.header.flags.has(Flags::SYN) => direction.hear(pointer, window),
+                    Some(_) if !pdu.header.flags.has(Flags::SYN) => direction.on_received(pointer, window),
                     Some(_) => {}
                     // Before its first number nobody knows which connection founds the association.
                     None => {
@@ -89,7 +89,7 @@ impl Direction {
         let number = sequence::expand(self.near.unwrap_or(sequence::ORIGIN + u64::from(wire)), wire);
         self.near = Some(number);
         if let Some((pointer, window)) = answer.filter(|_| is_first) {
-            self.hear(*pointer, *window);
+            self.on_received(*pointer, *window);
         }
         match number.checked_sub(self.granted) {
             None => Ok(()),
@@ -99,7 +99,7 @@ impl Direction {
         }
     }
 
-    fn hear(&mut self, pointer: u32, window: u16) {
+    fn on_received(&mut self, pointer: u32, window: u16) {
         if let Some(near) = self.near {
             let edge = sequence::expand(near, pointer) + u64::from(window);
             self.granted = self.granted.max(edge);

@@ -74,7 +74,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
 }
 
 /// Does the timer of `side` run out, at its ceiling and so without end, before a full queue lets through what it waits for? Then
-/// what it repeats keeps that queue full by itself, and what is missing finds no room in it.
+/// what it retransmits keeps that queue full by itself, and what is missing finds no room in it.
 fn fills_queues(evidence: &Evidence<'_>, side: Side) -> bool {
     let composition = evidence.composition(side);
     let segment = u64::from(composition.segment_bytes);
@@ -82,8 +82,8 @@ fn fills_queues(evidence: &Evidence<'_>, side: Side) -> bool {
 }
 
 /// Who waits for a day for the link, or bears a silence of a millisecond only, asks by its timers all day, and is answered: so many
-/// questions are no storm. What it repeats asks, too; data that are new are bounded by what was written, and are a small part of what was
-/// sent.
+/// questions are no storm. What it retransmits asks, too; data that are new are bounded by what was written, and are a small part
+/// of what was sent.
 fn asks_by_its_timers(evidence: &Evidence<'_>) -> bool {
     let trace = evidence.trace;
     let sent = trace.records.iter().filter_map(|record| match record.what {

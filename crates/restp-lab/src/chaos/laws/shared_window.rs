@@ -48,7 +48,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 };
                 if let Some(own) = pdu.numbering(*to) {
                     let original = evidence.original(*packet);
-                    directions.entry(own).or_default().hear(original, pdu);
+                    directions.entry(own).or_default().on_received(original, pdu);
                 }
             }
             _ => {}
@@ -104,7 +104,7 @@ impl Direction {
     }
 
     /// It reaches the sender.
-    fn hear(&mut self, packet: u64, pdu: &Pdu) {
+    fn on_received(&mut self, packet: u64, pdu: &Pdu) {
         if self.told.is_none() {
             self.waiting = pdu.header.window.filter(|_| pdu.header.flags.has(Flags::SYN));
         }

@@ -3,8 +3,8 @@
 //!
 //! The bound follows from the numbers of the case. A path that dies is noticed after two timeouts (OP-54), the second
 //! of which is twice as long, and the timer that runs may have been set behind full queues; before that a path that has
-//! come back joins anew before its own time-out. What is repeated on the whole path may be lost in its queue and
-//! repeated there, thrice as long each time. Every wait is counted once, at its longest.
+//! come back joins anew before its own time-out. What is retransmitted on the whole path may be lost in its queue and
+//! retransmitted there, thrice as long each time. Every wait is counted once, at its longest.
 
 use super::evidence::{Evidence, Fault};
 use crate::chaos::trace::What;

@@ -1,5 +1,5 @@
 //! Nothing is sent beyond the window that has reached the sender (ResTP §3.1.3), but one probe (OP-25): with
-//! repeats it is the first number outside, without them each probe is a new number, one per timeout. Several paths
+//! retransmits it is the first number outside, without them each probe is a new number, one per timeout. Several paths
 //! share one window, which counts the association's numbers (OP-55).
 
 use super::evidence::{Evidence, Fault, Pdu};
@@ -29,7 +29,7 @@ struct Sender {
 
 /// What a sender may do beyond the window.
 struct Probes {
-    /// Least distance of two probes of a sender that does not repeat.
+    /// Least distance of two probes of a sender that does not retransmit.
     interval: Option<Duration>,
     /// During an outage the last data packet asks whether the link is back, wherever the window ends (OP-51).
     last: bool,
@@ -58,7 +58,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let sender = sender_of(&mut senders, (*from, conversation));
                 let composition = evidence.composition(*from);
                 let probes = Probes {
-                    interval: (!composition.reliability.repeats()).then_some(composition.rto.floor),
+                    interval: (!composition.reliability.retransmits()).then_some(composition.rto.floor),
                     last: composition.loss_handling.probes(),
                 };
                 sender
@@ -72,7 +72,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 let Some(conversation) = pdu.conversation else {
                     continue;
                 };
-                sender_of(&mut senders, (*to, conversation)).hear(pdu);
+                sender_of(&mut senders, (*to, conversation)).on_received(pdu);
             }
             What::Jumped { side, .. } => {
                 // Its timer counts by its own clock.
@@ -128,7 +128,7 @@ impl Sender {
         }
     }
 
-    fn hear(&mut self, pdu: &Pdu) {
+    fn on_received(&mut self, pdu: &Pdu) {
         let header = &pdu.header;
         self.asks &= !header.flags.has(Flags::SYN | Flags::ACK);
         let Some(window) = header.window.filter(|_| !self.asks) else {

@@ -341,7 +341,7 @@ fn bits_that_mean_nothing_here_are_refused_with_a_sentence() {
     assert!(sentence.contains("partial-needs-selective"), "{sentence}");
 }
 
-/// ARQ, FEC and PAR at once: what can be in time is rebuilt or repeated, whatever code this end would choose itself.
+/// ARQ, FEC and PAR at once: what can be in time is rebuilt or retransmitted, whatever code this end would choose itself.
 #[test]
 fn all_of_arq_fec_and_par_mean_partial_reliability_with_a_sliding_window() {
     let offer = Composition::from_pairs(preset("par-arq"), [("reliability", "partial+fec")]).unwrap();

@@ -13,7 +13,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["ack"],
         reason: "where acknowledgements are delayed, a vector of all holes makes up for some of the delay",
         instead: &[("ack", "delayed+snack"), ("recovery", "pipe")],
-        broken: |c| delayed(c) && c.reliability.repeats() && c.ack.detail != Detail::Snack,
+        broken: |c| delayed(c) && c.reliability.retransmits() && c.ack.detail != Detail::Snack,
     },
     Rule {
         id: "selective-on-long-paths",
@@ -25,7 +25,7 @@ pub(super) static RULES: &[Rule] = &[
         broken: |c| {
             c.ack.is_on()
                 && !delayed(c)
-                && c.reliability.repeats()
+                && c.reliability.retransmits()
                 && matches!(c.ack.detail, Detail::Pointer | Detail::Nak)
         },
     },

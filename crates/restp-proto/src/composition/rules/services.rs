@@ -41,7 +41,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["reliability", "ack"],
         reason: "a sender that repeats has to learn what arrived",
         instead: &[("ack", "positive+sack")],
-        broken: |c| c.reliability.repeats() && !c.ack.is_on(),
+        broken: |c| c.reliability.retransmits() && !c.ack.is_on(),
     },
     Rule {
         id: "congestion-needs-ack",
@@ -357,7 +357,7 @@ pub(super) static RULES: &[Rule] = &[
         about: &["reliability", "loss"],
         reason: "an outage is probed with the last data packet, which an unreliable sender has forgotten",
         instead: &[("loss", "congestion")],
-        broken: |c| c.loss_handling.probes() && !c.reliability.repeats(),
+        broken: |c| c.loss_handling.probes() && !c.reliability.retransmits(),
     },
     Rule {
         id: "ecn-needs-congestion",

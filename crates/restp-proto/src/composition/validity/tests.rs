@@ -133,7 +133,7 @@ fn what_is_recommended_is_a_hint_that_leads_to_a_valid_composition() {
     }
 }
 
-/// ResTP §16: partially ordered and reliable, SACK or SNACK, window, BIC, fixed framing; variants of set-up and repeats.
+/// ResTP §16: partially ordered and reliable, SACK or SNACK, window, BIC, fixed framing; variants of set-up and retransmissions.
 #[test]
 fn the_real_time_profile_is_valid_in_all_its_variants() {
     for ack in [

@@ -1,6 +1,6 @@
 //! A connection as one of several paths: what the association asks of it and tells it (OP-20, OP-54, OP-55).
 
-use super::{Said, Setup, Subflow};
+use super::{DssUpdate, Setup, Subflow};
 use crate::composition::{Terms, ValidComposition};
 use crate::connection::eras::Eras;
 use crate::connection::{Connection, Packet, Ports, State, outgoing, receive};
@@ -118,12 +118,12 @@ impl Connection {
         self.liveness.answers() + self.sender.lane_reports()
     }
     /// Takes a packet of this path. Returns what it said to the association, and what it brought.
-    pub(crate) fn handle_path(&mut self, now: Time, packet: Packet<'_>) -> (Said, Arrived) {
-        let said = self.handle(now, packet);
+    pub(crate) fn handle_path(&mut self, now: Time, packet: Packet<'_>) -> (DssUpdate, Arrived) {
+        let update = self.handle(now, packet);
         if self.numbers_data() {
-            return (said, Arrived::new()); // its reader takes it
+            return (update, Arrived::new()); // its reader takes it
         }
-        (said, self.receiver.drain().collect())
+        (update, self.receiver.drain().collect())
     }
     /// Writes the next packet of this path of the association that stands where `shared` says.
     pub(crate) fn poll_path(&mut self, now: Time, shared: &Shared, out: &mut Datagram) -> bool {

@@ -117,7 +117,7 @@ fn without_numbers_both_sides_learn_of_the_end_at_once() {
 }
 
 #[test]
-fn without_repeats_a_lost_fin_is_waited_for_as_long_as_any_silence() {
+fn without_retransmissions_a_lost_fin_is_waited_for_as_long_as_any_silence() {
     for set in [&[("connection", "three-way")][..], &[]] {
         let mut pair = Pair::new("unrel", set);
         let flow = pair.open();
@@ -183,7 +183,7 @@ fn two_ends_that_lost_each_others_fin_do_not_keep_each_other_alive() {
 }
 
 #[test]
-fn without_repeats_many_lost_segments_are_not_many_attempts() {
+fn without_retransmissions_many_lost_segments_are_not_many_attempts() {
     let mut pair = Pair::new(
         "unrel",
         &[

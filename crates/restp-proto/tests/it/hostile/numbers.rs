@@ -240,7 +240,7 @@ fn large_segments_take_no_more_memory_than_a_window_of_ours() {
 }
 
 #[test]
-fn without_repeats_a_window_lost_as_a_whole_does_not_stop_the_flow() {
+fn without_retransmissions_a_window_lost_as_a_whole_does_not_stop_the_flow() {
     let set = [
         ("connection", "three-way"),
         ("flow-control", "window"),

@@ -1,4 +1,4 @@
-//! Datagrams that are damaged, cut, invented or repeated.
+//! Datagrams that are damaged, cut, invented or duplicated.
 
 use crate::common::*;
 use bytes::Bytes;
@@ -161,7 +161,7 @@ fn versions_ports_and_services_nobody_has_are_counted() {
 }
 
 #[test]
-fn packets_repeated_during_the_connection_deliver_nothing_twice() {
+fn packets_duplicated_during_the_connection_deliver_nothing_twice() {
     let mut pair = Pair::new("3wh-arq", &[("ack", "positive+sack"), ("recovery", "pipe")]);
     let (flow, accepted) = pair.connect();
     let data = noise(30_000);
@@ -175,7 +175,7 @@ fn packets_repeated_during_the_connection_deliver_nothing_twice() {
             pair.inject(1 - seen.from, &seen.bytes());
         }
         read.extend(pair.read_all(1, accepted).concat());
-        assert!(pair.log.len() < 100_000, "repeats breed repeats");
+        assert!(pair.log.len() < 100_000, "duplicates breed duplicates");
         if pair.log.len() > 2_000 {
             break;
         }

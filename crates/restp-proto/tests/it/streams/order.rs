@@ -70,7 +70,7 @@ fn a_lost_segment_holds_up_only_the_streams_in_it() {
     assert_eq!(read_all(&mut pair, 1, accepted, first).0.len(), 0);
     assert!(
         read_all(&mut pair, 1, accepted, second).0.len() >= 10_000,
-        "before the repeat can be there"
+        "before the retransmission can be there"
     );
     pair.run_for(MS * 500);
     assert_eq!(read_all(&mut pair, 1, accepted, first).0, text(first, 500));

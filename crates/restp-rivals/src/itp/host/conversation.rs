@@ -118,7 +118,7 @@ impl Announcement {
         self.next_at = None;
     }
     /// Somebody asks for it.
-    pub fn repeat(&mut self, now: Time) {
+    pub fn retransmit(&mut self, now: Time) {
         self.next_at = Some(now);
     }
     /// It has left as often as it may, and the last wait is over.

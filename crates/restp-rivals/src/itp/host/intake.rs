@@ -46,7 +46,7 @@ impl Itp {
         if let Some(id) = self.flows.answering(peer.path.remote, peer.port, request) {
             // It came before: the answer is the same (ITP OP-7).
             if let Role::Serving { announcement, .. } = &mut self.flows.get_mut(id)?.role {
-                announcement.repeat(now);
+                announcement.retransmit(now);
             }
             return Some(());
         }

@@ -428,7 +428,7 @@ fn next_of(now: Time, conversation: &mut Conversation, most: u32) -> Option<Data
             (header, payload, conversation.peer)
         }
         Role::Serving { announcement, .. } => {
-            // A manifest in answer to a request leaves once: the request is repeated (ITP OP-20).
+            // A manifest in answer to a request leaves once: the request is retransmitted (ITP OP-20).
             let again = announcement.is_unasked() && announcement.attempts() + 1 < most;
             let (header, payload) = announcement.take_due(now, again)?;
             (header, payload, conversation.peer)

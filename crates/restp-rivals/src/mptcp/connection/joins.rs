@@ -96,7 +96,7 @@ impl Connection {
                     ))
                 });
         }
-        if self.manager.lines() >= MAX_SUBFLOWS {
+        if self.manager.candidates() >= MAX_SUBFLOWS {
             return Err(OpenError::Unsupported(format!(
                 "a connection has {MAX_SUBFLOWS} subflows at most, so {} cannot be used as well",
                 path.local

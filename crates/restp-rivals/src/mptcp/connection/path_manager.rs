@@ -54,7 +54,7 @@ impl Ending {
 
 /// A pair that this end uses as soon as it can.
 #[derive(Debug)]
-struct Line {
+struct CandidatePath {
     dial: Dial,
     /// Our address works.
     is_up: bool,
@@ -75,7 +75,7 @@ enum Stage {
     Ended,
 }
 
-impl Line {
+impl CandidatePath {
     fn is_dialable(&self, now: Time) -> bool {
         let due = matches!(self.stage, Stage::Idle(at) if at.is_none_or(|at| at <= now));
         due && self.is_up && self.is_known
@@ -108,7 +108,7 @@ struct Remote {
 /// What one end knows of addresses.
 #[derive(Debug, Default)]
 pub(super) struct PathManager {
-    lines: Vec<Line>,
+    candidates: Vec<CandidatePath>,
     /// Our addresses; the place of each is its identifier.
     own: Vec<IpAddr>,
     announcements: Vec<Announcement>,
@@ -137,8 +137,8 @@ impl PathManager {
         self.redials
     }
     /// Pairs that have a subflow or wait for one.
-    pub(super) fn lines(&self) -> usize {
-        self.lines.len()
+    pub(super) fn candidates(&self) -> usize {
+        self.candidates.len()
     }
 
     /// The identifier of our address `local`: 0 is the one that opened the connection. None: all are given.
@@ -166,7 +166,7 @@ impl PathManager {
         });
         if self.opened_here {
             self.add(path, false, true);
-            self.lines[0].stage = Stage::Dialled;
+            self.candidates[0].stage = Stage::Dialled;
         }
     }
 
@@ -176,7 +176,7 @@ impl PathManager {
             return false;
         }
         let announced = port_at(&self.announced, path.remote.ip());
-        self.lines.push(Line {
+        self.candidates.push(CandidatePath {
             dial: Dial {
                 path,
                 backup,
@@ -193,57 +193,67 @@ impl PathManager {
 
     /// The pair has a subflow, or waits for one.
     pub(super) fn uses(&self, path: PathAddress) -> bool {
-        self.lines.iter().any(|line| line.dial.path == path)
+        self.candidates
+            .iter()
+            .any(|candidate| candidate.dial.path == path)
     }
 
     /// The pair is not to be used any more. The peer hears that our address is gone, unless another pair has it, or a subflow
     /// that the peer dialled (`in_use`).
     pub(super) fn drop_line(&mut self, path: PathAddress, in_use: bool) {
-        self.lines.retain(|line| line.dial.path != path);
+        self.candidates.retain(|candidate| candidate.dial.path != path);
         let ip = path.local.ip();
-        if !in_use && self.lines.iter().all(|line| line.dial.path.local.ip() != ip) {
+        if !in_use
+            && self
+                .candidates
+                .iter()
+                .all(|candidate| candidate.dial.path.local.ip() != ip)
+        {
             self.withdraw(ip);
         }
     }
 
     /// The next pair to dial now.
     pub(super) fn take_dial(&mut self, now: Time) -> Option<Dial> {
-        let line = self.lines.iter_mut().find(|line| line.is_dialable(now))?;
-        line.stage = Stage::Dialled;
-        Some(line.dial)
+        let candidate = self
+            .candidates
+            .iter_mut()
+            .find(|candidate| candidate.is_dialable(now))?;
+        candidate.stage = Stage::Dialled;
+        Some(candidate.dial)
     }
 
     /// The subflow of a pair carries data.
     pub(super) fn on_up(&mut self, now: Time, path: PathAddress) {
-        if let Some(line) = self.line(path) {
-            line.stage = Stage::Up(now);
+        if let Some(candidate) = self.candidate(path) {
+            candidate.stage = Stage::Up(now);
         }
     }
 
     /// The subflow of a pair is over, or could not be dialled.
     pub(super) fn on_end(&mut self, now: Time, path: PathAddress, ending: Ending) {
         let redials = self.redials;
-        let Some(line) = self.line(path) else {
+        let Some(candidate) = self.candidate(path) else {
             return;
         };
-        let worked = matches!(line.stage, Stage::Up(since) if now.since(since) >= LONGEST_PAUSE);
-        line.dial.again = true;
+        let worked = matches!(candidate.stage, Stage::Up(since) if now.since(since) >= LONGEST_PAUSE);
+        candidate.dial.again = true;
         if ending == Ending::Wanted || !redials {
-            line.stage = Stage::Ended;
+            candidate.stage = Stage::Ended;
             return;
         }
-        line.failures = if worked { 1 } else { line.failures + 1 };
-        let pause = FIRST_PAUSE.scaled(1 << (line.failures - 1).min(6), 1);
-        line.stage = Stage::Idle(Some(now + pause.min(LONGEST_PAUSE)));
+        candidate.failures = if worked { 1 } else { candidate.failures + 1 };
+        let pause = FIRST_PAUSE.scaled(1 << (candidate.failures - 1).min(6), 1);
+        candidate.stage = Stage::Idle(Some(now + pause.min(LONGEST_PAUSE)));
     }
 
     /// Our address works from now on, or no longer does.
     pub(super) fn on_local(&mut self, now: Time, local: SocketAddr, up: bool) {
         let ip = local.ip();
-        for line in &mut self.lines {
-            if line.dial.path.local.ip() == ip {
-                line.is_up = up;
-                line.revive();
+        for candidate in &mut self.candidates {
+            if candidate.dial.path.local.ip() == ip {
+                candidate.is_up = up;
+                candidate.revive();
             }
         }
         if !up {
@@ -309,10 +319,10 @@ impl PathManager {
             None if is_full => return,
             None => self.announced.push(Remote { id, ip, port }),
         }
-        for line in &mut self.lines {
-            if line.dial.path.remote.ip() == ip {
-                (line.is_known, line.dial.port) = (true, port);
-                line.revive();
+        for candidate in &mut self.candidates {
+            if candidate.dial.path.remote.ip() == ip {
+                (candidate.is_known, candidate.dial.port) = (true, port);
+                candidate.revive();
             }
         }
     }
@@ -333,12 +343,12 @@ impl PathManager {
         let gone = self.announced.iter().filter(|remote| is_gone(remote));
         let gone: Vec<IpAddr> = gone.map(|remote| remote.ip).chain(ips.iter().copied()).collect();
         self.announced.retain(|remote| !is_gone(remote));
-        for line in &mut self.lines {
-            let ip = line.dial.path.remote.ip();
+        for candidate in &mut self.candidates {
+            let ip = candidate.dial.path.remote.ip();
             if gone.contains(&ip) {
                 let left = port_at(&self.announced, ip);
-                line.is_known = left.is_some();
-                line.dial.port = left.unwrap_or(self.service);
+                candidate.is_known = left.is_some();
+                candidate.dial.port = left.unwrap_or(self.service);
             }
         }
     }
@@ -360,8 +370,11 @@ impl PathManager {
 
     /// When a pair may be dialled again, or an announcement leaves.
     pub(super) fn deadline(&self) -> Option<Time> {
-        let dialable = self.lines.iter().filter(|line| line.is_up && line.is_known);
-        let again = dialable.filter_map(|line| match line.stage {
+        let dialable = self
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.is_up && candidate.is_known);
+        let again = dialable.filter_map(|candidate| match candidate.stage {
             Stage::Idle(at) => at,
             _ => None,
         });
@@ -371,13 +384,15 @@ impl PathManager {
 
     /// The connection is over: nothing is dialled or said any more.
     pub(super) fn stop(&mut self) {
-        self.lines.clear();
+        self.candidates.clear();
         self.announcements.clear();
         self.notices.clear();
     }
 
-    fn line(&mut self, path: PathAddress) -> Option<&mut Line> {
-        self.lines.iter_mut().find(|line| line.dial.path == path)
+    fn candidate(&mut self, path: PathAddress) -> Option<&mut CandidatePath> {
+        self.candidates
+            .iter_mut()
+            .find(|candidate| candidate.dial.path == path)
     }
 }
 

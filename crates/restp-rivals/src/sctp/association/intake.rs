@@ -122,7 +122,7 @@ impl Association {
     fn on_cookie_ack(&mut self, now: Time) {
         if let State::CookieEchoed(timer, _) = &self.state {
             let took = now.since(self.echoed_at);
-            let rtt = (!timer.is_repeated()).then_some(took);
+            let rtt = (!timer.is_retransmitted()).then_some(took);
             self.establish(now, rtt);
         }
     }
@@ -172,14 +172,14 @@ impl Association {
             }
             Arrival::Duplicate | Arrival::Late => {
                 self.stats.duplicate_packets += 1;
-                self.paths[index].repeated_payload_bytes += bytes;
+                self.paths[index].duplicate_payload_bytes += bytes;
                 if self.duplicates.len() < MOST_DUPLICATES {
                     self.duplicates.push(data.fragment.tsn);
                 }
             }
             Arrival::BeyondWindow => self.stats.rejected_packets += 1,
         }
-        let is_ending = self.repeat_shutdown_for_data(now);
+        let is_ending = self.retransmit_shutdown_for_data(now);
         if data.fragment.asks_at_once || is_ending {
             self.receiver.acknowledgement().on_urgent_once(); // RFC 7053, RFC 9260 §9.2
         }
@@ -206,7 +206,7 @@ impl Association {
                 at: pointer,
                 units: sack.window.into(),
             }),
-            is_bare_repeat: false,
+            is_bare_duplicate: false,
             echoed_rtt: None,
             echoes_mark: false,
             repaired: 0,

@@ -249,7 +249,7 @@ impl Association {
                 address.local
             )));
         };
-        if timer.is_repeated() || self.further.len() + 1 >= MOST_PATHS {
+        if timer.is_retransmitted() || self.further.len() + 1 >= MOST_PATHS {
             let most = MOST_PATHS;
             return Err(OpenError::Unsupported(format!(
                 "an SCTP association has {most} paths at most"
@@ -419,7 +419,7 @@ impl Association {
             delivered_messages,
             sent_payload_bytes: sent.sent_payload_bytes,
             retransmitted_packets: sent.retransmitted_packets,
-            repeated_payload_bytes: sent.retransmitted_payload_bytes,
+            retransmitted_payload_bytes: sent.retransmitted_payload_bytes,
             lost_packets: sent.lost_packets,
             timed_out_packets: sent.timed_out_packets,
             timeouts: sent.timeouts,
@@ -445,7 +445,7 @@ impl Association {
             window_cuts: self.sender.cuts_on(path.lane),
             congestion_window_bytes: Some(self.sender.window_of(path.lane)),
             arrived_payload_bytes: path.arrived_payload_bytes,
-            repeated_payload_bytes: path.repeated_payload_bytes,
+            duplicate_payload_bytes: path.duplicate_payload_bytes,
             ..PathStats::new(path.address)
         };
         let several = self.paths.iter().filter(|_| self.paths.len() > 1);

@@ -32,7 +32,7 @@ pub(super) struct Path {
     pub sent_bytes: u64,
     pub received_bytes: u64,
     pub arrived_payload_bytes: u64,
-    pub repeated_payload_bytes: u64,
+    pub duplicate_payload_bytes: u64,
     pub down_events: u64,
 }
 
@@ -52,7 +52,7 @@ impl Path {
             sent_bytes: 0,
             received_bytes: 0,
             arrived_payload_bytes: 0,
-            repeated_payload_bytes: 0,
+            duplicate_payload_bytes: 0,
             down_events: 0,
         }
     }

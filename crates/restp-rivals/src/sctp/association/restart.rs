@@ -54,7 +54,7 @@ impl Association {
         let own = Some((self.local_tag, self.local_tsn));
         let addresses = self.own_addresses();
         if let State::ShutdownAckSent(timer) = &mut self.state {
-            timer.repeat();
+            timer.retransmit();
             return SetUp::Shutdown;
         }
         if let State::CookieWait(_) = self.state {
@@ -124,9 +124,9 @@ impl Association {
     }
 
     /// SHUTDOWN ACK leaves once more.
-    pub(in crate::sctp) fn repeat_shutdown(&mut self) {
+    pub(in crate::sctp) fn retransmit_shutdown(&mut self) {
         if let State::ShutdownAckSent(timer) = &mut self.state {
-            timer.repeat();
+            timer.retransmit();
         }
     }
 }

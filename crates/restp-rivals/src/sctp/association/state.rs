@@ -92,7 +92,7 @@ impl Association {
 
     /// Data have come, and SHUTDOWN has left already: it leaves again, and is waited for anew, as the peer lives and has more to send
     /// (RFC 9260 §9.2). False: it has not.
-    pub(super) fn repeat_shutdown_for_data(&mut self, now: Time) -> bool {
+    pub(super) fn retransmit_shutdown_for_data(&mut self, now: Time) -> bool {
         let is_ending = matches!(self.state, State::ShutdownSent(_));
         if is_ending {
             self.state = State::ShutdownSent(Handshake::start(now, self.parameters.handshake));
@@ -112,7 +112,7 @@ impl Association {
                 self.state = State::ShutdownAckSent(Handshake::start(now, self.parameters.handshake));
                 self.tell_reader();
             }
-            State::ShutdownAckSent(timer) => timer.repeat(),
+            State::ShutdownAckSent(timer) => timer.retransmit(),
             _ => {}
         }
     }

@@ -132,7 +132,7 @@ impl Sctp {
             (Some(Meaning::RestartInShutdown), Some(flow)) => {
                 let error = Chunk::Error(smallvec![Cause::cookie_in_shutdown()]);
                 self.answer(address, cookie.ports, cookie.peer_tag, error);
-                self.with(flow, Association::repeat_shutdown);
+                self.with(flow, Association::retransmit_shutdown);
             }
             (Some(Meaning::Nothing), _) => self.dropped += 1,
             (_, before) => self.accept(now, address, &cookie, rest, before),

@@ -42,13 +42,13 @@ impl Connection {
         self.exchange == Some(Exchange::Trust)
     }
 
-    /// Payload of the SYN that is due. Only the first one has any: a repeat says nothing of cookies, so that whatever
+    /// Payload of the SYN that is due. Only the first one has any: a retransmission says nothing of cookies, so that whatever
     /// dropped the first lets it pass (RFC 7413 §4.1.3).
     pub(super) fn early_payload(&mut self, now: Time) -> Bytes {
         let State::SynSent(handshake) = &self.state else {
             return Bytes::new();
         };
-        if handshake.is_repeated() {
+        if handshake.is_retransmitted() {
             self.exchange = None;
         }
         let may = self.exchange.is_some_and(|exchange| exchange.may_send(0, true));

@@ -167,11 +167,11 @@ impl Connection {
         }
     }
 
-    /// A SYN where there is a connection: a repeat, or one that must be proved by a reset (RFC 5961 §4.2).
+    /// A SYN where there is a connection: a retransmission, or one that must be proved by a reset (RFC 5961 §4.2).
     fn on_late_syn(&mut self, header: &Header) {
-        let repeated = truncate(self.first_received) == header.sequence.wrapping_add(1);
+        let retransmitted = truncate(self.first_received) == header.sequence.wrapping_add(1);
         match self.state {
-            State::SynReceived(_) if repeated => self.repeat_set_up(),
+            State::SynReceived(_) if retransmitted => self.retransmit_set_up(),
             _ => self.receiver.acknowledgement().on_urgent_once(),
         }
     }
@@ -232,7 +232,7 @@ impl Connection {
         if let Some((report, known)) = report.as_mut().zip(self.duplicates.as_ref()) {
             report.duplicates = known.named(options, acknowledged);
         }
-        let repeats = header.window == self.advertised && acknowledged == unacknowledged;
+        let is_duplicate = header.window == self.advertised && acknowledged == unacknowledged;
         let taken = report.is_some_and(|report| {
             let peer = PeerReport {
                 report: &report,
@@ -240,7 +240,7 @@ impl Connection {
                     at: acknowledged,
                     units: u64::from(header.window) << self.shift_of(header),
                 }),
-                is_bare_repeat: bare && repeats,
+                is_bare_duplicate: bare && is_duplicate,
                 echoed_rtt: self.echoed_rtt(now, header.options.timestamps),
                 echoes_mark: self.ecn.is_echoed(header.flags),
                 repaired: 0,

@@ -237,7 +237,7 @@ impl Connection {
             delivered_messages,
             sent_payload_bytes: sent.sent_payload_bytes,
             retransmitted_packets: sent.retransmitted_packets,
-            repeated_payload_bytes: sent.retransmitted_payload_bytes,
+            retransmitted_payload_bytes: sent.retransmitted_payload_bytes,
             lost_packets: sent.lost_packets,
             timed_out_packets: sent.timed_out_packets,
             timeouts: sent.timeouts,

@@ -80,7 +80,7 @@ impl Connection {
 
     /// The bytes of the connection that it has been given and that TCP has no acknowledgement for.
     pub(crate) fn carried(&self) -> impl Iterator<Item = &ByteMapping> {
-        self.subflow.iter().flat_map(|subflow| subflow.out().iter())
+        self.subflow.iter().flat_map(|subflow| subflow.tx().iter())
     }
 
     /// Takes a segment of this subflow of a connection that stands where `shared` says. Returns what it said and brought.

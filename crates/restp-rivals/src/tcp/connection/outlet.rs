@@ -1,4 +1,4 @@
-//! What a segment is made of, in order: set-up? repeat? new data? probe? acknowledgement? Each question is one call;
+//! What a segment is made of, in order: set-up? retransmission? new data? probe? acknowledgement? Each question is one call;
 //! no algorithm lives here.
 
 use super::agreement::UNSCALED;

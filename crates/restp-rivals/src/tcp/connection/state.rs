@@ -15,7 +15,7 @@ pub(super) enum State {
     SynReceived(Handshake),
     /// Data may flow.
     Established,
-    /// Both directions are over; repeats of the peer's FIN are still answered.
+    /// Both directions are over; retransmissions of the peer's FIN are still answered.
     TimeWait { until: Time },
     /// Broken off here; the RST has to leave.
     Resetting,
@@ -37,16 +37,17 @@ impl State {
 }
 
 impl Connection {
-    /// The exchange is complete. Unless a packet of it was repeated, it took one round trip.
+    /// The exchange is complete. Unless a packet of it was retransmitted, it took one round trip.
     pub(super) fn establish(&mut self, now: Time) {
         let (State::SynSent(handshake) | State::SynReceived(handshake)) = &self.state else {
             return;
         };
         let took = now.since(self.opened_at);
-        let repeated = handshake.is_repeated();
+        let retransmitted = handshake.is_retransmitted();
         self.stats.handshake = Some(took);
         self.state = State::Established;
-        self.sender.establish(now, (!repeated).then_some(took), repeated);
+        self.sender
+            .establish(now, (!retransmitted).then_some(took), retransmitted);
         if !self.trusts() {
             self.notices.push_back(Notice::established(self.opened_here)); // else it knows already
         }
@@ -75,14 +76,14 @@ impl Connection {
         self.sender.stop();
     }
 
-    /// Both directions are over, and repeats of the peer have been waited for.
+    /// Both directions are over, and retransmissions of the peer have been waited for.
     pub(super) fn check_wait(&mut self, now: Time) {
         if matches!(self.state, State::TimeWait { until } if until <= now) {
             self.state = State::Closed;
         }
     }
 
-    /// The peer still repeats itself: the wait begins again.
+    /// The peer still retransmits: the wait begins again.
     pub(super) fn wait_again(&mut self, now: Time) {
         if let State::TimeWait { until } = &mut self.state {
             *until = now + TIME_WAIT;
@@ -90,9 +91,9 @@ impl Connection {
     }
 
     /// The peer asks for our set-up segment again.
-    pub(super) fn repeat_set_up(&mut self) {
+    pub(super) fn retransmit_set_up(&mut self) {
         if let State::SynReceived(handshake) = &mut self.state {
-            handshake.repeat();
+            handshake.retransmit();
         }
     }
 

@@ -4,13 +4,13 @@
 //! | File | What |
 //! |---|---|
 //! | `held` | a connection of one path, or of several |
-//! | `strangers` | segments of no connection: new ones, joins, resets |
+//! | `accept` | segments of no connection: new ones, joins, resets |
 //! | `turns` | who may send, who wakes when, who is forgotten |
 //! | `application` | what an application can do |
 
+mod accept;
 mod application;
 mod held;
-mod strangers;
 mod turns;
 
 use super::connection::{Packet, Ports, Verdict};
@@ -163,7 +163,7 @@ impl Tcp {
         let found = self.by_key.get(&key).copied();
         let found = found.and_then(|(flow, ordinal)| Some((flow, ordinal, self.slots.get_mut(&flow)?)));
         let Some((flow, ordinal, slot)) = found else {
-            return self.on_stranger(now, path, key, &packet);
+            return self.on_unknown(now, path, key, &packet);
         };
         let verdict = slot.held.handle(now, ordinal, packet);
         if let Some(cookie) = slot.held.take_cookie() {

@@ -1,7 +1,7 @@
 //! Connections take turns to send, wake at their deadlines, and are forgotten when nothing is left of them.
 
+use super::accept::own_token;
 use super::held::Held;
-use super::strangers::own_token;
 use super::{Key, Tcp};
 use restp_base::flow::FlowId;
 use restp_base::time::Time;
@@ -78,7 +78,7 @@ impl Tcp {
         }
         for (ordinal, key) in slot.keys.iter().enumerate() {
             if slot.held.has_ended(ordinal) && self.by_key.get(key) == Some(&(flow, ordinal)) {
-                self.by_key.remove(key); // what still comes is a stranger's
+                self.by_key.remove(key); // what still comes is of no connection
             }
         }
         if slot.held.is_closed() {

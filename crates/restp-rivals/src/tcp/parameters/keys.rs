@@ -5,7 +5,7 @@ use restp_base::names::hint;
 use restp_base::units;
 use restp_services::ack::{Acknowledgement, Detail, NakEmission, NakMode, PositiveParameters, Schedule};
 use restp_services::congestion::{CommonParams, CongestionChoice, Growth, HyStartChoice};
-use restp_services::recovery::{LostRepeats, RecoveryChoice, Reordering};
+use restp_services::recovery::{LostRetransmissions, RecoveryChoice, Reordering};
 use std::fmt::Display;
 use thiserror::Error;
 
@@ -121,7 +121,7 @@ impl TcpParameters {
             }
             "dsack" => self.dsack = named(key, value, &SWITCH)?,
             "ecn" => self.ecn = named(key, value, &SWITCH)?,
-            "lost-repeats" => self.lost_repeats = named(key, value, &LostRepeats::ALL)?,
+            "lost-repeats" => self.lost_retransmissions = named(key, value, &LostRetransmissions::ALL)?,
             "flight-limit" | "random-loss" | "bbr-draft" | "hystart" | "rate" | "initial-window"
             | "initial-threshold" | "growth" => self.set_congestion(key, value)?,
             "rto-floor" => self.rto.floor = span()?,
@@ -195,7 +195,8 @@ impl TcpParameters {
             let message = "rto-floor and handshake-rto must be above zero, and rto-floor at most rto-ceiling";
             return Err(error("rto-floor", message.into()));
         }
-        if self.reordering != Reordering::Threshold && self.lost_repeats == LostRepeats::Timer {
+        if self.reordering != Reordering::Threshold && self.lost_retransmissions == LostRetransmissions::Timer
+        {
             let message = "reordering gives a segment time to come, lost-repeats \"timer\" gives it until the timeout; \
                            leave one of them out";
             return Err(error("reordering", message.into()));
@@ -209,7 +210,7 @@ impl TcpParameters {
             let message = "fast-open opens connections of one path; leave it out, or choose tcp";
             return Err(error("fast-open", message.into()));
         }
-        if self.re_snack && self.lost_repeats == LostRepeats::Timer {
+        if self.re_snack && self.lost_retransmissions == LostRetransmissions::Timer {
             let message = "re-snack asks for a lost repeat again, lost-repeats \"timer\" never does; \
                            leave one of them out";
             return Err(error("lost-repeats", message.into()));

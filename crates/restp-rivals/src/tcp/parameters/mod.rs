@@ -12,7 +12,7 @@ use restp_services::congestion::{BbrParams, CongestionChoice, CubicParams, HySta
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
 use restp_services::recovery::{
-    Again, Holes, LostRepeats, PipeParameters, RecoveryChoice, Reordering, RtoParameters,
+    Again, Holes, LostRetransmissions, PipeParameters, RecoveryChoice, Reordering, RtoParameters,
 };
 use restp_services::scheduling::Scheduling;
 
@@ -34,7 +34,7 @@ pub struct TcpParameters {
     pub nak: NakParameters,
     /// The first SNACK begins recovery, not the third duplicate (CCSDS 714.0-B-2 §3.3). Default off (TC §3.2.3).
     pub snack_immediate: bool,
-    /// With SNACK: a repeat that stays missing for SRTT + 4·RTTVAR leaves again. Default off.
+    /// With SNACK: a retransmission that stays missing for SRTT + 4·RTTVAR leaves again. Default off.
     pub re_snack: bool,
     /// How losses are found. Default: by duplicates (RFC 6582).
     pub recovery: RecoveryChoice,
@@ -49,8 +49,8 @@ pub struct TcpParameters {
     pub dsack: bool,
     /// Marks of the network, where the peer wants them too (RFC 3168). Default off.
     pub ecn: bool,
-    /// With the pipe rule: how a repeat that is lost again is found. Default by evidence; RFC 6675 §4 says by the timer.
-    pub lost_repeats: LostRepeats,
+    /// With the pipe rule: how a retransmission that is lost again is found. Default by evidence; RFC 6675 §4 says by the timer.
+    pub lost_retransmissions: LostRetransmissions,
     /// Payload bytes of a full segment. Default 1400, as ResTP's.
     pub segment_bytes: u32,
     /// Receive window, in full segments. Default 8192.
@@ -94,7 +94,7 @@ impl TcpParameters {
             rate_reduction: false,
             dsack: false,
             ecn: false,
-            lost_repeats: LostRepeats::Evidence,
+            lost_retransmissions: LostRetransmissions::Evidence,
             segment_bytes: 1400,
             window: WindowParameters::default(),
             window_scaling: true,
@@ -177,7 +177,7 @@ impl TcpParameters {
         }
         evidence.reordering = self.reordering;
         evidence.single = evidence.single.and(mode);
-        evidence.finding(self.lost_repeats)
+        evidence.with_lost_retransmissions(self.lost_retransmissions)
     }
 
     /// The current TCP called `name`, such as `cubic`, with every pair of `set`. Choices count before numbers, whatever

@@ -1,7 +1,7 @@
 //! Many streams of bytes in one flow (docs/protocol/streams.md; RFC 9000 §2 to §4): segments are cut from streams in turn, and what
 //! arrives, in any order, is put in order per stream, so that a lost segment holds up only the streams that were in it.
 //!
-//! Below are segments that arrive once each: nothing is acknowledged or repeated here, and a direction that has left is forgotten.
+//! Below are segments that arrive once each: nothing is acknowledged or retransmitted here, and a direction that has left is forgotten.
 //!
 //! | File | What |
 //! |---|---|

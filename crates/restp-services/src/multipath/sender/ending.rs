@@ -102,7 +102,7 @@ impl DataSender {
         let due = *self.deadlines.resend_at.get_or_insert(now + wait) <= now;
         if due {
             self.deadlines.resend_at = None;
-            self.places.forget(self.first);
+            self.assignments.forget(self.first);
             self.again.insert(self.first);
         }
         due

@@ -18,7 +18,7 @@ use crate::flow_control::SendWindow;
 use crate::framing::{Boundaries, Framing, SendQueue, Streams};
 use crate::path_management::PathMode;
 use crate::reliability::TransmitBuffer;
-use crate::scheduling::{Copy, Place, Places, Scheduler, Scheduling};
+use crate::scheduling::{Copy, PathAssignment, PathAssignments, Scheduler, Scheduling};
 pub(super) use affinity::PathAffinity;
 use bytes::Bytes;
 use ending::Deadlines;
@@ -88,7 +88,7 @@ pub struct DataSender {
     boundaries: Option<Boundaries>,
     buffer: TransmitBuffer,
     /// Which path carries each of them.
-    places: Places,
+    assignments: PathAssignments,
     affinity: PathAffinity,
     window: SendWindow,
     /// The window was shut at the last look although data waits, and how often it came to that.
@@ -125,7 +125,7 @@ impl DataSender {
             next: first,
             boundaries: by_bytes.then(|| Boundaries::new(first, first)),
             buffer: TransmitBuffer::new(first),
-            places: Places::new(first),
+            assignments: PathAssignments::new(first),
             affinity: PathAffinity::default(),
             window: SendWindow::initial(first, parameters.window),
             stalled: false,
@@ -205,7 +205,7 @@ impl DataSender {
         if first > self.first {
             self.first = first;
             self.buffer.release_below(first);
-            self.places.release_below(first);
+            self.assignments.release_below(first);
             if let Some(boundaries) = &mut self.boundaries {
                 boundaries.release_below(first);
             }
@@ -227,20 +227,20 @@ impl DataSender {
         self.queue.clear();
         self.buffer.clear();
         self.again.clear();
-        (self.places, self.affinity) = (Places::new(self.next), PathAffinity::default());
+        (self.assignments, self.affinity) = (PathAssignments::new(self.next), PathAffinity::default());
         self.deadlines = Deadlines::default();
     }
 
     /// Bytes of memory that it keeps.
     pub(super) fn memory(&self) -> usize {
         let boundaries = self.boundaries.as_ref().map_or(0, Boundaries::memory);
-        self.queue.memory() + self.buffer.bytes() + self.places.memory() + boundaries
+        self.queue.memory() + self.buffer.bytes() + self.assignments.memory() + boundaries
     }
 
     /// Adds what it counted.
     pub(super) fn count(&self, total: &mut FlowStats) {
         total.retransmitted_packets += self.reinjected.0;
-        total.repeated_payload_bytes += self.reinjected.1;
+        total.retransmitted_payload_bytes += self.reinjected.1;
     }
 
     /// The lowest number of the connection that the peer has not acknowledged.
@@ -288,7 +288,7 @@ impl DataSender {
         payload
     }
 
-    /// Gives a segment to every path of `chosen`; `settled`: no other repeats it while they answer.
+    /// Gives a segment to every path of `chosen`; `settled`: no other retransmits it while they answer.
     fn give<P: Path>(
         &mut self,
         now: Time,
@@ -309,17 +309,17 @@ impl DataSender {
             number: paths[*path].assign(now, number, payload.clone()),
         });
         let copies: SmallVec<[Copy; 2]> = copies.collect();
-        if self.places.is_given(segment) {
+        if self.assignments.is_given(segment) {
             for copy in copies {
-                self.places.add_copy(segment, now, copy);
+                self.assignments.add_copy(segment, now, copy);
             }
             return;
         }
-        let place = Place {
+        let assignment = PathAssignment {
             copies,
             at: now,
             settled,
         };
-        self.places.record(segment, place);
+        self.assignments.record(segment, assignment);
     }
 }

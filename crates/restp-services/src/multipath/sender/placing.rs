@@ -42,7 +42,7 @@ impl DataSender {
             if candidates.is_empty() {
                 return Placement::new(); // it waits for a path that works
             }
-            candidates.retain(|candidate| !self.places.is_on(segment, candidate.path));
+            candidates.retain(|candidate| !self.assignments.is_on(segment, candidate.path));
             if candidates.is_empty() {
                 self.again.remove(&segment); // those that work have it already
                 continue;
@@ -78,7 +78,7 @@ impl DataSender {
         if let Some(next) = next
             && next.segment < self.next
             && self.urgent
-            && self.places.is_given(next.segment)
+            && self.assignments.is_given(next.segment)
         {
             let chosen = self.reinject_first(now, next.segment, paths);
             if !chosen.is_empty() {
@@ -86,14 +86,14 @@ impl DataSender {
             }
         }
         let redundant = self.parameters.scheduling == Some(Scheduling::Redundant);
-        if next.is_none() && !self.places.is_watched() && !redundant {
+        if next.is_none() && !self.assignments.is_watched() && !redundant {
             paths.clear_backlog();
             return Some(Placement::new());
         }
         let bytes = next.map_or_else(|| self.segment_bytes(paths) as u64, |next| next.bytes);
         let candidates = self.candidates(now, bytes, paths);
         if self.parameters.paths != PathMode::HotStandby {
-            let chosen = self.repeat_elsewhere(now, &candidates, next.is_none(), paths);
+            let chosen = self.retransmit_elsewhere(now, &candidates, next.is_none(), paths);
             if !chosen.is_empty() {
                 return Some(chosen);
             }
@@ -106,7 +106,7 @@ impl DataSender {
         if let ([path], Some(next)) = (chosen.as_slice(), next) {
             let fate = |copy: Copy| paths[copy.path].sender().fate(copy.number);
             if self
-                .places
+                .assignments
                 .is_covered(now, next.segment, *path, &candidates, fate)
             {
                 self.again.remove(&next.segment);
@@ -168,7 +168,7 @@ impl DataSender {
             self.again.insert(self.next);
             self.take_next(segment_bytes);
         }
-        let free = |segment: &&u64| !self.places.is_given(**segment);
+        let free = |segment: &&u64| !self.assignments.is_given(**segment);
         let later = self.again.range(wanted..).find(free);
         let sooner = || self.again.range(..wanted).rev().find(free);
         later.or_else(sooner).copied().unwrap_or(next.segment)
@@ -183,7 +183,7 @@ impl DataSender {
     ) -> Option<usize> {
         let mut owed = |candidate: &Candidate| {
             let fate = |copy: Copy| paths[copy.path].sender().fate(copy.number);
-            Some((candidate.path, self.places.owed(candidate.path, fate)?))
+            Some((candidate.path, self.assignments.owed(candidate.path, fate)?))
         };
         let mut open = Redundant::in_time(candidates).filter(|path| path.has_room);
         let (path, segment) = open.find_map(&mut owed)?;

@@ -69,7 +69,7 @@ impl DataSender {
     /// The data `number`, which were given to the path and have not left, wait to be placed again.
     pub(in crate::multipath) fn take_back(&mut self, ordinal: usize, number: u64) {
         let segment = self.segment_at(number);
-        self.places.forget_copy(segment, ordinal);
+        self.assignments.forget_copy(segment, ordinal);
         if segment >= self.first {
             self.again.insert(segment);
         }
@@ -77,7 +77,7 @@ impl DataSender {
 
     /// The path has ended: what it carried is carried by nobody.
     pub(in crate::multipath) fn forget_path(&mut self, ordinal: usize) {
-        self.places.forget_path(ordinal);
+        self.assignments.forget_path(ordinal);
     }
 
     /// The segment to be placed again next; none when it is the turn of new data, or there is none.
@@ -95,7 +95,7 @@ impl DataSender {
             };
             let fate = |copy: Copy| paths[copy.path].sender().fate(copy.number);
             let payload = self.buffer.get(segment);
-            if let Some(payload) = payload.filter(|_| !self.places.has_arrived(segment, fate)) {
+            if let Some(payload) = payload.filter(|_| !self.assignments.has_arrived(segment, fate)) {
                 return Some(self.again(segment, payload.len() as u64));
             }
             self.again.remove(&segment);
@@ -114,7 +114,7 @@ impl DataSender {
         };
         self.urgent = false;
         self.again.remove(&segment);
-        if self.places.is_on(segment, best) {
+        if self.assignments.is_on(segment, best) {
             return Placement::new(); // the path was silent before: once is enough
         }
         self.give(now, segment, &payload, &[best], false, paths);
@@ -122,8 +122,8 @@ impl DataSender {
         Placement::from_slice(&[best])
     }
 
-    /// A faster path repeats what a slower one has lost, is late with, or would bring later than an idle one.
-    pub(super) fn repeat_elsewhere<P: Path>(
+    /// A faster path retransmits what a slower one has lost, is late with, or would bring later than an idle one.
+    pub(super) fn retransmit_elsewhere<P: Path>(
         &mut self,
         now: Time,
         candidates: &[Candidate],
@@ -131,7 +131,7 @@ impl DataSender {
         paths: &mut Paths<P>,
     ) -> Placement {
         let fate = |copy: Copy| paths[copy.path].sender().fate(copy.number);
-        let Some((segment, path)) = self.places.to_repeat(now, candidates, idle, fate) else {
+        let Some((segment, path)) = self.assignments.to_retransmit(now, candidates, idle, fate) else {
             return Placement::new();
         };
         let (Some(payload), Some(number)) = (self.buffer.get(segment).cloned(), self.data_of(segment)) else {
@@ -141,7 +141,7 @@ impl DataSender {
             path,
             number: paths[path].assign(now, number, payload),
         };
-        self.places.add_copy(segment, now, copy);
+        self.assignments.add_copy(segment, now, copy);
         self.again.remove(&segment);
         Placement::from_slice(&[path])
     }

@@ -79,7 +79,7 @@ fn everything_but_the_next_segment_in_order_is_acknowledged_at_once() {
 
 #[test]
 fn only_news_begins_a_spell_after_which_the_acknowledgement_is_repeated() {
-    let repeats = |number: u64| {
+    let duplicates = |number: u64| {
         let mut receiver = segments(Some(0));
         arrives(&mut receiver, 11, 1);
         receiver.skip_holes(at(0), None);
@@ -88,15 +88,15 @@ fn only_news_begins_a_spell_after_which_the_acknowledgement_is_repeated() {
         owed(&mut receiver);
         receiver.acknowledgement().on_deadline(at(300));
         owed(&mut receiver);
-        assert_eq!(receiver.ack_timer().deadline(), None, "two repeats (OP-47)");
+        assert_eq!(receiver.ack_timer().deadline(), None, "two duplicates (OP-47)");
         arrives(&mut receiver, number, 1);
         owed(&mut receiver);
         receiver.ack_timer().deadline().is_some()
     };
-    assert!(repeats(12) && repeats(13), "in order, and out of order");
-    assert!(!repeats(11), "a duplicate");
-    assert!(!repeats(10), "too late");
-    assert!(!repeats(30), "beyond the window");
+    assert!(duplicates(12) && duplicates(13), "in order, and out of order");
+    assert!(!duplicates(11), "a duplicate");
+    assert!(!duplicates(10), "too late");
+    assert!(!duplicates(30), "beyond the window");
 }
 
 #[test]

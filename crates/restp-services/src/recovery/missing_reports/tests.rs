@@ -25,7 +25,7 @@ struct Path {
     grows: bool,
     /// Its lowest number that was sent once and has not arrived.
     awaits: Option<u64>,
-    findings: Findings,
+    update: LossUpdate,
 }
 
 fn paths() -> Paths {
@@ -64,7 +64,7 @@ impl Paths {
             Path {
                 grows: feedback.advanced > 0,
                 awaits: self.board.lowest_on(lane, false),
-                findings: self.recovery[path].on_feedback(&mut self.board, &evidence),
+                update: self.recovery[path].on_feedback(&mut self.board, &evidence),
             }
         })
     }
@@ -79,7 +79,7 @@ fn path(grows: bool, awaits: u64) -> Path {
     Path {
         grows,
         awaits: Some(awaits),
-        findings: Findings::default(),
+        update: LossUpdate::default(),
     }
 }
 
@@ -110,7 +110,7 @@ fn vector_4_a_report_of_two_packets_beyond_a_number_counts_twice() {
     let [first, second] = paths.sack(1, &[3..=6, 8..=8], 2);
     assert!(!first.grows && !second.grows);
     assert!(paths.board.is_lost(2), "one report, and two more");
-    assert_eq!((first.findings.lost, second.findings.lost), (0, 1));
+    assert_eq!((first.update.lost, second.update.lost), (0, 1));
 }
 
 #[test]
@@ -137,15 +137,15 @@ fn vector_6_a_report_across_a_number_counts_once_for_it() {
 fn vector_7_the_path_that_lost_it_is_cut_and_the_other_waits_for_the_retransmission() {
     let mut paths = after_three();
     let [first, second] = paths.sack(1, &[3..=6, 8..=8], 2);
-    assert!(second.findings.began && second.findings.urgent && !first.findings.began);
+    assert!(second.update.began && second.update.urgent && !first.update.began);
     paths.board.take_in_hand(paths.lanes[0]);
-    paths.board.on_repeated(NOW, 2).expect("it was lost");
+    paths.board.on_retransmitted(NOW, 2).expect("it was lost");
     assert_eq!(paths.board.lowest_on(paths.lanes[0], true), Some(2));
     assert_eq!(paths.board.lowest_on(paths.lanes[0], false), Some(7));
     assert_eq!(paths.board.lowest_on(paths.lanes[1], false), None);
     let [first, second] = paths.sack(6, &[8..=8], 1);
     assert!(first.grows && !second.grows, "the second version of CUC");
-    assert!(second.findings.ended, "nothing of its window is open any more");
+    assert!(second.update.ended, "nothing of its window is open any more");
 }
 
 /// One path: the vectors of RFC 9260 §7.2.4, where arrivals below the highest that is news do not count.
@@ -160,7 +160,7 @@ fn sack(
     recovery: &mut MissingReports,
     cumulative: u64,
     gaps: &[RangeInclusive<u64>],
-) -> Findings {
+) -> LossUpdate {
     let mut report = AckReport::pointer(cumulative + 1);
     report.received = gaps.iter().map(|gap| *gap.start()..gap.end() + 1).collect();
     let at = NOW + Duration::from_millis(50);
@@ -178,8 +178,8 @@ fn sack(
 fn the_third_report_of_later_news_loses_a_segment_and_cuts_once() {
     let (mut board, mut recovery) = one_path(12);
     let mut hear = |cumulative, gaps: &[RangeInclusive<u64>]| {
-        let findings = sack(&mut board, &mut recovery, cumulative, gaps);
-        (findings.lost, findings.began, findings.ended)
+        let update = sack(&mut board, &mut recovery, cumulative, gaps);
+        (update.lost, update.began, update.ended)
     };
     assert_eq!(hear(0, &[2..=2, 6..=6]), (0, false, false));
     assert_eq!(hear(0, &[2..=2, 6..=6]), (0, false, false), "no news");
@@ -205,7 +205,7 @@ fn what_left_again_waits_for_the_timer() {
         sack(&mut board, &mut recovery, 0, &[2..=highest]);
     }
     assert!(board.is_lost(1));
-    board.on_repeated(NOW, 1).expect("it was lost");
+    board.on_retransmitted(NOW, 1).expect("it was lost");
     for highest in 5..=12 {
         sack(&mut board, &mut recovery, 0, &[2..=highest]);
     }

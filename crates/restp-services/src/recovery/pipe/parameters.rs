@@ -15,32 +15,34 @@ pub enum Holes {
     AtOnce,
 }
 
-/// When a hole that is reported although it was repeated is repeated again.
+/// When a hole that is still reported although it was retransmitted leaves once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// When three later transmissions have overtaken the repeat.
+    /// When three later transmissions have overtaken the retransmission.
     Overtaken,
-    /// Also when the repeat is older than SRTT + 4·RTTVAR.
+    /// Also when the retransmission is older than SRTT + 4·RTTVAR.
     Late,
-    /// Just when the repeat is older than SRTT: one copy per hole and round trip (OP-49).
+    /// Just when the retransmission is older than SRTT: one copy per hole and round trip (OP-49).
     RoundTrip,
     /// Never: what is lost twice waits for the retransmission timer (RFC 6675 §4 NextSeg (1.a)).
     Timer,
 }
 
-/// How a repeat that is lost again is found.
+/// How a retransmission that is lost again is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostRepeats {
+pub enum LostRetransmissions {
     /// From what is reported after it, as [`Again`] says.
     Evidence,
     /// By the retransmission timer: RFC 6675 to the letter, and the algorithms published with ResTP.
     Timer,
 }
 
-impl LostRepeats {
+impl LostRetransmissions {
     /// Both with their names in compositions.
-    pub const ALL: [(&'static str, LostRepeats); 2] =
-        [("evidence", LostRepeats::Evidence), ("timer", LostRepeats::Timer)];
+    pub const ALL: [(&'static str, LostRetransmissions); 2] = [
+        ("evidence", LostRetransmissions::Evidence),
+        ("timer", LostRetransmissions::Timer),
+    ];
 }
 
 /// What the peer's reports are, and what they are taken for.
@@ -74,7 +76,7 @@ impl PipeParameters {
         }
     }
 
-    /// Reported holes are repeated at once, at most once per round trip: what a partially reliable flow has to gain
+    /// Reported holes are retransmitted at once, at most once per round trip: what a partially reliable flow has to gain
     /// before its reader gives up (ResTP §3.7, OP-49).
     pub fn in_time(self) -> Self {
         PipeParameters {
@@ -84,11 +86,11 @@ impl PipeParameters {
         }
     }
 
-    /// The same, with repeats that are lost found as chosen.
-    pub fn finding(self, lost_repeats: LostRepeats) -> Self {
-        match lost_repeats {
-            LostRepeats::Evidence => self,
-            LostRepeats::Timer => PipeParameters {
+    /// The same, with retransmissions that are lost found as chosen.
+    pub fn with_lost_retransmissions(self, lost_retransmissions: LostRetransmissions) -> Self {
+        match lost_retransmissions {
+            LostRetransmissions::Evidence => self,
+            LostRetransmissions::Timer => PipeParameters {
                 again: Again::Timer,
                 ..self
             },

@@ -21,7 +21,7 @@ fn sent(count: u64) -> (Scoreboard, Pipe) {
     sent_for(count, PipeParameters::new(Detail::Sack { max_blocks: 4 }))
 }
 /// The report arrives `ms` after the start; the smoothed round trip is 100 ms.
-fn report(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64, report: &AckReport) -> Findings {
+fn report(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64, report: &AckReport) -> LossUpdate {
     let mut rtt = RttEstimator::default();
     rtt.sample(Duration::from_millis(100));
     let now = Time::ZERO + Duration::from_millis(ms);
@@ -34,7 +34,7 @@ fn report(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64, report: &AckReport) 
     };
     pipe.on_feedback(board, &evidence)
 }
-fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64, u64)]) -> Findings {
+fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64, u64)]) -> LossUpdate {
     let received: SmallVec<[Range<u64>; 4]> = blocks.iter().map(|(start, end)| *start..*end).collect();
     let report = AckReport {
         cumulative,
@@ -43,30 +43,30 @@ fn ack(board: &mut Scoreboard, pipe: &mut Pipe, cumulative: u64, blocks: &[(u64,
     };
     self::report(board, pipe, 0, &report)
 }
-fn repeat(board: &mut Scoreboard, pipe: &mut Pipe) -> Option<u64> {
-    repeat_at(board, pipe, 0)
+fn retransmit(board: &mut Scoreboard, pipe: &mut Pipe) -> Option<u64> {
+    retransmit_at(board, pipe, 0)
 }
-fn repeat_at(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64) -> Option<u64> {
+fn retransmit_at(board: &mut Scoreboard, pipe: &mut Pipe, ms: u64) -> Option<u64> {
     let number = board.next_lost()?;
-    let order = board.on_repeated(Time::ZERO + Duration::from_millis(ms), number)?;
-    pipe.on_repeated(Time::ZERO + Duration::from_millis(ms), order, number);
+    let order = board.on_retransmitted(Time::ZERO + Duration::from_millis(ms), number)?;
+    pipe.on_retransmitted(Time::ZERO + Duration::from_millis(ms), order, number);
     Some(number)
 }
 
 #[test]
 fn the_worked_example_finds_the_first_hole_at_the_third_report() {
     let (mut board, mut pipe) = sent(8); // 10 to 13 and 16 are lost (ResTP §3.1.9)
-    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 15)]), Findings::default());
-    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 16)]), Findings::default());
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 15)]), LossUpdate::default());
+    assert_eq!(ack(&mut board, &mut pipe, 10, &[(14, 16)]), LossUpdate::default());
     let found = ack(&mut board, &mut pipe, 10, &[(17, 18), (14, 16)]);
     assert_eq!(
         found,
-        Findings {
+        LossUpdate {
             lost: 4,
             began: true,
             ended: false,
             urgent: true,
-            ..Findings::default()
+            ..LossUpdate::default()
         }
     );
     assert_eq!(
@@ -74,15 +74,15 @@ fn the_worked_example_finds_the_first_hole_at_the_third_report() {
         1,
         "16 is not known to be lost: only one later segment is reported"
     );
-    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
-    assert_eq!(repeated, [10, 11, 12, 13]);
+    let retransmitted: Vec<_> = std::iter::from_fn(|| retransmit(&mut board, &mut pipe)).collect();
+    assert_eq!(retransmitted, [10, 11, 12, 13]);
 }
 
 #[test]
-fn a_lost_repeat_is_found_by_three_later_transmissions() {
-    let (mut board, mut pipe) = sent(5); // 10 is lost, and its repeat
+fn a_lost_retransmission_is_found_by_three_later_transmissions() {
+    let (mut board, mut pipe) = sent(5); // 10 is lost, and its retransmission
     assert!(ack(&mut board, &mut pipe, 10, &[(11, 15)]).began);
-    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    assert_eq!(retransmit(&mut board, &mut pipe), Some(10));
     for _ in 0..3 {
         board.on_sent(Time::ZERO, 1000);
     }
@@ -90,58 +90,58 @@ fn a_lost_repeat_is_found_by_three_later_transmissions() {
     let found = ack(&mut board, &mut pipe, 10, &[(11, 18)]);
     assert_eq!(
         found,
-        Findings {
+        LossUpdate {
             lost: 1,
             began: false,
             ended: false,
             urgent: false,
-            ..Findings::default()
+            ..LossUpdate::default()
         },
         "the same episode"
     );
-    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    assert_eq!(retransmit(&mut board, &mut pipe), Some(10));
     assert!(ack(&mut board, &mut pipe, 18, &[]).ended);
 }
 
-/// To the letter of RFC 6675 a repeat is not sent again, neither for later reports nor for its age.
+/// To the letter of RFC 6675 a retransmission is not sent again, neither for later reports nor for its age.
 #[test]
-fn with_the_literal_rule_only_the_timer_finds_a_lost_repeat() {
+fn with_the_literal_rule_only_the_timer_finds_a_lost_retransmission() {
     for detail in [Detail::Sack { max_blocks: 4 }, Detail::Snack] {
-        let parameters = PipeParameters::new(detail).finding(LostRepeats::Timer);
-        let (mut board, mut pipe) = sent_for(5, parameters); // 10 is lost, and its repeat
+        let parameters = PipeParameters::new(detail).with_lost_retransmissions(LostRetransmissions::Timer);
+        let (mut board, mut pipe) = sent_for(5, parameters); // 10 is lost, and its retransmission
         let missing: &[_] = if detail == Detail::Snack { &[10..11] } else { &[] };
         let heard = |board: &mut Scoreboard, pipe: &mut Pipe, end| {
             report(board, pipe, 900, &snack(10, &[11..end], missing)).lost
         };
         let first = [12, 13, 14, 15].map(|end| heard(&mut board, &mut pipe, end));
         assert_eq!(first, [0, 0, 1, 0], "{detail:?}");
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+        assert_eq!(retransmit(&mut board, &mut pipe), Some(10));
         for end in 16..25 {
             board.on_sent(Time::ZERO, 1000);
             assert_eq!(heard(&mut board, &mut pipe, end), 0, "{detail:?}");
         }
         assert!(
-            pipe.repeats.is_empty(),
+            pipe.retransmissions.is_empty(),
             "nothing waits for a judgement that does not come"
         );
         pipe.on_timeout(&board, true);
         assert_eq!(board.mark_all_lost(), 1);
-        assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+        assert_eq!(retransmit(&mut board, &mut pipe), Some(10));
     }
 }
 
 /// A SNACK without vector shows one later segment, however many came; each duplicate stands for one.
 #[test]
-fn a_lost_repeat_behind_the_only_hole_is_found_by_three_later_duplicates() {
-    let (mut board, mut pipe) = sent_for(5, PipeParameters::new(Detail::Snack)); // 10 is lost, and its repeat
+fn a_lost_retransmission_behind_the_only_hole_is_found_by_three_later_duplicates() {
+    let (mut board, mut pipe) = sent_for(5, PipeParameters::new(Detail::Snack)); // 10 is lost, and its retransmission
     let one_hole = snack(10, &[11..12], &[10..11]);
     let mut heard = |board: &mut Scoreboard| report(board, &mut pipe, 0, &one_hole);
     assert_eq!([heard(&mut board).began, heard(&mut board).began], [false; 2]);
     assert!(heard(&mut board).began, "the third");
     assert_eq!(heard(&mut board).lost, 0, "14");
     assert_eq!((board.arrived(), board.in_flight()), (4, 0));
-    let order = board.on_repeated(Time::ZERO, 10).unwrap();
-    pipe.on_repeated(Time::ZERO, order, 10);
+    let order = board.on_retransmitted(Time::ZERO, 10).unwrap();
+    pipe.on_retransmitted(Time::ZERO, order, 10);
     for _ in 0..3 {
         board.on_sent(Time::ZERO, 1000);
     }
@@ -150,7 +150,7 @@ fn a_lost_repeat_behind_the_only_hole_is_found_by_three_later_duplicates() {
     assert_eq!(
         heard(&mut board).lost,
         1,
-        "15, 16 and 17 have overtaken the repeat"
+        "15, 16 and 17 have overtaken the retransmission"
     );
     assert_eq!(board.next_lost(), Some(10));
 }
@@ -170,8 +170,8 @@ fn an_arrival_too_many_is_taken_back_when_a_hole_is_named() {
         &snack(10, &[11..13, 14..15], &[10..11, 13..14]),
     );
     assert!(!board.is_arrived(13));
-    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
-    assert_eq!(repeated, [10, 13]);
+    let retransmitted: Vec<_> = std::iter::from_fn(|| retransmit(&mut board, &mut pipe)).collect();
+    assert_eq!(retransmitted, [10, 13]);
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn a_late_nak_takes_back_what_was_presumed() {
     assert!(board.in_flight_since(14).is_none(), "presumed");
     let found = report(&mut board, &mut pipe, 0, &nak(11, 14..15));
     assert_eq!((found.lost, found.began), (3, true));
-    let repeated: Vec<_> = std::iter::from_fn(|| repeat(&mut board, &mut pipe)).collect();
-    assert_eq!(repeated, [11, 14, 16]);
+    let retransmitted: Vec<_> = std::iter::from_fn(|| retransmit(&mut board, &mut pipe)).collect();
+    assert_eq!(retransmitted, [11, 14, 16]);
 }
 
 #[test]
@@ -265,10 +265,10 @@ fn a_hole_whose_nak_was_lost_is_named_by_a_partial_acknowledgement() {
     for _ in 0..4 {
         report(&mut board, &mut pipe, 0, &AckReport::pointer(11));
     }
-    assert_eq!(repeat(&mut board, &mut pipe), Some(11));
+    assert_eq!(retransmit(&mut board, &mut pipe), Some(11));
     assert_eq!(board.lost(), 0);
     assert_eq!(report(&mut board, &mut pipe, 0, &AckReport::pointer(15)).lost, 1);
-    assert_eq!(repeat(&mut board, &mut pipe), Some(15));
+    assert_eq!(retransmit(&mut board, &mut pipe), Some(15));
 }
 
 fn snack(pointer: u64, received: &[Range<u64>], missing: &[Range<u64>]) -> AckReport {
@@ -289,12 +289,12 @@ fn an_immediate_snack_begins_recovery_and_is_no_third_duplicate() {
     let (mut board, mut pipe) = sent_for(6, parameters);
     let found = report(&mut board, &mut pipe, 0, &snack(10, &[12..13], &[10..12]));
     assert_eq!((found.lost, found.began, found.urgent), (2, true, true));
-    while repeat(&mut board, &mut pipe).is_some() {}
+    while retransmit(&mut board, &mut pipe).is_some() {}
     let again = report(&mut board, &mut pipe, 900, &snack(10, &[12..14], &[10..12]));
     assert_eq!(
         again,
-        Findings::default(),
-        "repeats are judged by what overtakes them"
+        LossUpdate::default(),
+        "retransmissions are judged by what overtakes them"
     );
 }
 
@@ -318,7 +318,7 @@ fn a_hole_of_one_lane_is_asked_once_that_lane_has_brought_something_later() {
 }
 
 #[test]
-fn a_repeat_that_stays_missing_is_repeated_again_after_srtt_and_four_variations() {
+fn a_retransmission_that_stays_missing_is_retransmitted_again_after_srtt_and_four_variations() {
     let parameters = PipeParameters {
         again: Again::Late,
         ..PipeParameters::new(Detail::Snack)
@@ -327,14 +327,14 @@ fn a_repeat_that_stays_missing_is_repeated_again_after_srtt_and_four_variations(
     for end in 12..15 {
         report(&mut board, &mut pipe, 10, &snack(10, &[11..end], &[10..11]));
     }
-    assert_eq!(repeat_at(&mut board, &mut pipe, 10), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 10), Some(10));
     let mut lost_at = |ms| report(&mut board, &mut pipe, ms, &snack(10, &[11..15], &[10..11])).lost;
     assert_eq!((lost_at(309), lost_at(310)), (0, 1), "100 ms + 4 times 50 ms");
 }
 
 /// RFC 2018 §4: the first block has the segment that caused the acknowledgement. Blocks that come again tell of none.
 #[test]
-fn beside_blocks_a_repeated_acknowledgement_is_no_departure() {
+fn beside_blocks_a_duplicate_acknowledgement_is_no_departure() {
     let parameters = PipeParameters::new(Detail::Sack { max_blocks: 4 }).in_time();
     let (mut board, mut pipe) = sent_for(8, parameters);
     for blocks in [&[][..], &[(12, 13)]] {
@@ -347,14 +347,14 @@ fn beside_blocks_a_repeated_acknowledgement_is_no_departure() {
     }
 }
 
-/// RFC 6582 §4.1: what the repeats of a timeout bring out at the receiver is no arrival, while they are under way and after.
+/// RFC 6582 §4.1: what the retransmissions of a timeout bring out at the receiver is no arrival, while they are under way and after.
 #[test]
-fn duplicates_that_repeats_of_a_timeout_cause_are_no_departures() {
+fn duplicates_that_retransmissions_of_a_timeout_cause_are_no_departures() {
     let (mut board, mut pipe) = sent_for(4, PipeParameters::new(Detail::Snack));
     pipe.on_timeout(&board, true);
     board.mark_all_lost();
     for _ in 0..4 {
-        repeat(&mut board, &mut pipe);
+        retransmit(&mut board, &mut pipe);
     }
     for _ in 0..3 {
         ack(&mut board, &mut pipe, 10, &[]);
@@ -386,12 +386,13 @@ fn in_time_every_hole_leaves_at_once_and_once_per_round_trip() {
         let heard = snack(10, &[15..16, 12..13], missing);
         let found = report(&mut board, &mut pipe, 100, &heard);
         assert_eq!((found.lost, found.began), (4, true), "{detail:?}");
-        let repeated: Vec<_> = std::iter::from_fn(|| repeat_at(&mut board, &mut pipe, 100)).collect();
-        assert_eq!(repeated, [10, 11, 13, 14]);
+        let retransmitted: Vec<_> =
+            std::iter::from_fn(|| retransmit_at(&mut board, &mut pipe, 100)).collect();
+        assert_eq!(retransmitted, [10, 11, 13, 14]);
         let mut lost_at = |ms| report(&mut board, &mut pipe, ms, &heard).lost;
         assert_eq!([120, 140, 199, 200].map(&mut lost_at), [0, 0, 0, 4], "{detail:?}");
         assert!(
-            pipe.repeats.is_empty(),
+            pipe.retransmissions.is_empty(),
             "nothing waits for a judgement that does not come"
         );
     }
@@ -418,7 +419,7 @@ fn a_segment_is_spared_until_three_have_overtaken_the_encoded_packet() {
         "16 and 17 came later"
     );
     assert!(ack(&mut board, &mut pipe, 10, &[(11, 19)]).began);
-    assert_eq!(repeat(&mut board, &mut pipe), Some(10));
+    assert_eq!(retransmit(&mut board, &mut pipe), Some(10));
 }
 
 /// What a peer whose window holds `window` segments reports after each arrival, when the first is lost and every
@@ -457,7 +458,7 @@ fn what_is_new_in_a_report_costs_what_is_new_in_it() {
                 let mut reports = 0;
                 for heard in reports_with_holes(window, spacing, detail) {
                     report(&mut board, &mut pipe, 0, &heard);
-                    while repeat(&mut board, &mut pipe).is_some() {}
+                    while retransmit(&mut board, &mut pipe).is_some() {}
                     reports += 1;
                 }
                 board.looks.get() / reports

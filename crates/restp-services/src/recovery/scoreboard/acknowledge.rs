@@ -51,7 +51,7 @@ impl Scoreboard {
             self.forget_rtt(&mut feedback);
         }
         for number in report.lost.start.max(self.first)..report.lost.end {
-            let once = self.entry(number).is_some_and(|entry| !entry.repeated());
+            let once = self.entry(number).is_some_and(|entry| !entry.retransmitted());
             feedback.reported += u64::from(once && self.mark_lost(number));
         }
         // What the report answers is an encoded packet; no segment has left the network for it.
@@ -140,9 +140,9 @@ impl Scoreboard {
         while self.first < pointer
             && let Some(entry) = self.entries.pop_front()
         {
-            waited |= entry.repeated() || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
+            waited |= entry.retransmitted() || matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
             let arrived = matches!(entry.fate, Fate::Delivered | Fate::Presumed);
-            feedback.advanced_repeats += u64::from(entry.repeated() && !arrived);
+            feedback.advanced_retransmissions += u64::from(entry.retransmitted() && !arrived);
             match entry.fate {
                 Fate::Delivered => {}
                 Fate::GivenUp => self.leave(self.first, entry), // perhaps it was skipped
@@ -188,11 +188,11 @@ impl Scoreboard {
         }
     }
 
-    /// No transmission outstanding has a lower order than this; none when nothing is outstanding. Behind a repeat at
+    /// No transmission outstanding has a lower order than this; none when nothing is outstanding. Behind a retransmission at
     /// the front older ones may be.
     fn oldest_order(&self) -> Option<u64> {
         let front = self.entries.front()?;
-        Some(if front.repeated() { 0 } else { front.order })
+        Some(if front.retransmitted() { 0 } else { front.order })
     }
 
     /// `entry` is delivered: into the feedback with it.
@@ -215,7 +215,7 @@ impl Scoreboard {
         feedback.delivered += 1;
         feedback.delivered_bytes += u64::from(entry.bytes);
         let is_sample = self.lane(entry.lane).has_carried(&entry);
-        if !is_sample || entry.repeated() || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
+        if !is_sample || entry.retransmitted() || matches!(entry.fate, Fate::Presumed | Fate::GivenUp) {
             return; // which of its transmissions arrived, or when, is unknown
         }
         feedback.rtt = Some(age);

@@ -32,7 +32,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// It has left more than once.
-    pub(super) fn repeated(&self) -> bool {
+    pub(super) fn retransmitted(&self) -> bool {
         self.kind != Kind::Once
     }
 

@@ -205,7 +205,7 @@ impl Lane {
         if !self.has_carried(&entry) {
             return None;
         }
-        let early = entry.repeated() && self.min_rtt.is_some_and(|least| age < least);
+        let early = entry.retransmitted() && self.min_rtt.is_some_and(|least| age < least);
         let blamed = match entry.fate {
             Fate::Lost => Some(entry.lane),
             Fate::InFlight if early && entry.blamed != LaneId::NONE => Some(entry.blamed),
@@ -285,7 +285,7 @@ impl Lane {
     }
 
     /// `number`, which is `entry` now, left again by this lane.
-    pub(super) fn on_repeated(&mut self, number: u64, entry: Entry) {
+    pub(super) fn on_retransmitted(&mut self, number: u64, entry: Entry) {
         let lowest = &mut self.lowest[entry.kind as usize];
         *lowest = (*lowest).min(number);
     }

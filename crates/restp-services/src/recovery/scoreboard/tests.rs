@@ -60,7 +60,7 @@ fn blocks_and_pointer_settle_what_they_name() {
 
     assert!(board.mark_lost(10) && !board.mark_lost(10) && !board.mark_lost(14) && !board.mark_lost(99));
     assert_eq!(board.next_lost(), Some(10));
-    assert_eq!(board.on_repeated(at(101), 10), Some(9));
+    assert_eq!(board.on_retransmitted(at(101), 10), Some(9));
     assert_eq!((board.next_lost(), board.lost(), board.in_flight()), (None, 0, 5));
 
     let feedback = board.acknowledge(at(200), &AckReport::pointer(11)).unwrap();
@@ -81,7 +81,7 @@ fn blocks_and_pointer_settle_what_they_name() {
 fn what_waited_behind_a_hole_gives_no_round_trip() {
     let mut board = burst();
     board.mark_lost(10);
-    board.on_repeated(at(150), 10);
+    board.on_retransmitted(at(150), 10);
     let feedback = board.acknowledge(at(200), &AckReport::pointer(16)).unwrap();
     assert_eq!(
         (feedback.delivered, feedback.rtt),
@@ -96,7 +96,7 @@ fn what_waited_behind_a_hole_gives_no_round_trip() {
 fn what_a_report_names_when_a_hole_fills_came_before() {
     let mut board = burst();
     board.mark_lost(10);
-    board.on_repeated(at(150), 10);
+    board.on_retransmitted(at(150), 10);
     // The pointer stops at the next hole, 12, and a NAK of it proves that 13 is there, perhaps for long.
     let report = AckReport {
         cumulative: 12,
@@ -211,7 +211,7 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 7 => drop(
                     board
                         .next_lost()
-                        .map(|number| board.on_repeated(at(step), number)),
+                        .map(|number| board.on_retransmitted(at(step), number)),
                 ),
                 8 => drop(board.give_up(any(&mut stream))),
                 9 => drop(board.renege(&(first..any(&mut stream)))),
@@ -255,7 +255,7 @@ fn counts_agree_with_the_entries_under_random_operations() {
                 (lanes[1], true),
             ] {
                 let open = |entry: &Entry| !matches!(entry.fate, Fate::Delivered | Fate::GivenUp);
-                let held = |entry: &Entry| entry.lane == id && entry.repeated() == again && open(entry);
+                let held = |entry: &Entry| entry.lane == id && entry.retransmitted() == again && open(entry);
                 let index = board.entries.iter().position(held);
                 let expected = index.map(|index| board.first + index as u64);
                 assert_eq!(board.lowest_on(id, again), expected);
@@ -315,7 +315,7 @@ fn duplicates_count_for_what_was_lost_and_left_again_once_it_has_arrived() {
         ..AckReport::pointer(pointer)
     };
     board.mark_lost(10);
-    board.on_repeated(at(100), 10);
+    board.on_retransmitted(at(100), 10);
     board.on_probed(11);
     let mut late = |ms, pointer, numbers| {
         board
@@ -336,7 +336,7 @@ fn what_left_again_long_ago_is_forgotten() {
         board.on_sent(at(0), 100);
         if number % 2 == 0 {
             board.mark_lost(number);
-            board.on_repeated(at(0), number);
+            board.on_retransmitted(at(0), number);
         }
         board
             .acknowledge(at(300), &AckReport::pointer(number + 1))
@@ -353,7 +353,7 @@ fn what_leaves_again_and_again_unheard_takes_no_more_memory() {
     board.on_sent(at(0), 1);
     for probe in 1..18_000 {
         board.mark_all_lost();
-        board.on_repeated(at(200 * probe), 1);
+        board.on_retransmitted(at(200 * probe), 1);
         assert!(board.memory() < 1 << 12, "{}", board.memory());
     }
     assert_eq!(
@@ -399,7 +399,7 @@ fn an_observer_is_told_which_transmissions_were_declared_lost() {
     assert_eq!(told(&mut board), []);
     assert!(board.mark_lost(12) && !board.mark_lost(12));
     assert_eq!(told(&mut board), [(12, at(2))]);
-    board.on_repeated(at(50), 12);
+    board.on_retransmitted(at(50), 12);
     let report = AckReport {
         received: smallvec![14..18],
         ..AckReport::pointer(10)
@@ -424,8 +424,8 @@ fn an_observer_is_told_which_of_them_were_only_late() {
     };
     arrive(&mut board, 50, smallvec![14..15]); // a round trip of 46 ms
     assert!(board.mark_lost(11) && board.mark_lost(12) && board.mark_lost(13));
-    board.on_repeated(at(60), 12);
-    board.on_repeated(at(60), 13);
+    board.on_retransmitted(at(60), 12);
+    board.on_retransmitted(at(60), 13);
     arrive(&mut board, 70, smallvec![11..13, 14..15]);
     arrive(&mut board, 110, smallvec![11..15]);
     let told: Vec<_> = board

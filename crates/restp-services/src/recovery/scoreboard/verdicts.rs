@@ -10,7 +10,7 @@ impl Scoreboard {
     /// arrived.
     pub(in crate::recovery) fn presume(&mut self, range: Range<u64>) {
         while let Some(number) = self.first_open(&range) {
-            let once = self.entry(number).filter(|entry| !entry.repeated()).copied();
+            let once = self.entry(number).filter(|entry| !entry.retransmitted()).copied();
             if let Some(entry) = once {
                 self.lane_mut(entry.lane).note_delivered(entry.order);
             }
@@ -133,7 +133,7 @@ impl Scoreboard {
         for number in lost {
             if let Some(entry) = self.carried_in_hand(number) {
                 self.set_fate(number, Fate::InFlight);
-                if entry.repeated() {
+                if entry.retransmitted() {
                     retransmissions.push((entry.order, number));
                 }
             }
@@ -160,7 +160,7 @@ impl Scoreboard {
         while let Some(discarded) = self.delivered.first_within(range) {
             for number in discarded {
                 self.set_fate(number, Fate::InFlight);
-                self.mark_repeated(number);
+                self.mark_retransmitted(number);
             }
         }
         before - self.delivered.total()

@@ -174,7 +174,7 @@ fn a_packet_that_says_something_else_is_no_answer() {
     let mut story = Setup::segments().established();
     story.write(2).send();
     story.now = at(50);
-    let other = story.hear(&AckReport::pointer(1), |peer| peer.is_bare_repeat = false);
+    let other = story.on_report(&AckReport::pointer(1), |peer| peer.is_bare_duplicate = false);
     assert_eq!(other, Ok(()));
     assert_eq!(story.sender.unanswered(None).unwrap().last_answer, at(0));
 }

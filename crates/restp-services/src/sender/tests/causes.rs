@@ -249,7 +249,7 @@ fn marks_heard_in_repair(handling: LossHandling) -> usize {
         story.ack(2);
     }
     story
-        .hear(&AckReport::pointer(2), |peer| peer.echoes_mark = true)
+        .on_report(&AckReport::pointer(2), |peer| peer.echoes_mark = true)
         .unwrap();
     let heard = story.heard().into_iter();
     heard
@@ -271,7 +271,7 @@ fn what_is_rebuilt_costs_of_the_window_where_causes_are_inferred_too() {
     for pointer in [2, 3] {
         let report = AckReport::pointer(pointer);
         story
-            .hear(&report, |peer| peer.repaired = pointer as u8 - 1)
+            .on_report(&report, |peer| peer.repaired = pointer as u8 - 1)
             .unwrap();
     }
     let heard = story.heard().into_iter();

@@ -20,7 +20,7 @@ fn an_episode_ends_when_its_own_lane_is_through() {
         report.received.push(begin + 1..begin + 5);
         story
             .at(100 * episode - 50)
-            .hear(&report, |_| {})
+            .on_report(&report, |_| {})
             .expect("possible");
         assert_eq!(losses(&script).len(), 1, "episode {episode}");
         assert_eq!(send_on(&mut story, second), [begin]);
@@ -48,7 +48,7 @@ fn what_a_lane_loses_is_told_once_per_window_of_its_own() {
         report.received.push(begin + 4..begin + 12);
         story
             .at(100 * episode - 50)
-            .hear(&report, |_| {})
+            .on_report(&report, |_| {})
             .expect("possible");
         let heard = std::mem::take(&mut script.lock().unwrap().heard);
         let told = heard.iter().filter(|heard| {
@@ -102,7 +102,7 @@ fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
     report.received.push(3..4);
     story
         .at(50)
-        .hear(&report, |peer| peer.echoes_mark = true)
+        .on_report(&report, |peer| peer.echoes_mark = true)
         .expect("possible");
     assert_eq!((marks(&story.script), marks(&script)), (0, 1));
     story.write(1);
@@ -112,7 +112,7 @@ fn a_mark_cuts_the_window_of_the_lane_that_it_came_back_for() {
     report.received.push(3..5);
     story
         .at(100)
-        .hear(&report, |peer| peer.echoes_mark = true)
+        .on_report(&report, |peer| peer.echoes_mark = true)
         .expect("possible");
     assert_eq!(marks(&script), 2, "a window later, whatever the first lane lacks");
 }
@@ -123,30 +123,30 @@ fn an_echo_is_one_of_the_same_mark_until_its_own_lane_has_told_of_the_cut() {
     let (mut story, second, script) = two_lanes([100 * SEGMENT as u64; 2]);
     story.write(3);
     assert_eq!(send_on(&mut story, second), [1, 2, 3]);
-    let hear = |story: &mut Story, ms, pointer, blocks: &[(u64, u64)]| {
+    let on_report = |story: &mut Story, ms, pointer, blocks: &[(u64, u64)]| {
         let mut report = AckReport::pointer(pointer);
         let blocks = blocks.iter().map(|(from, to)| *from..*to);
         report.received.extend(blocks);
         story
             .at(ms)
-            .hear(&report, |peer| peer.echoes_mark = true)
+            .on_report(&report, |peer| peer.echoes_mark = true)
             .expect("possible");
     };
-    hear(&mut story, 50, 2, &[]);
+    on_report(&mut story, 50, 2, &[]);
     assert_eq!(marks(&script), 1);
     story.write(2);
     assert_eq!(story.send(), [4, 5]);
-    hear(&mut story, 60, 3, &[]);
+    on_report(&mut story, 60, 3, &[]);
     story.write(1);
     assert_eq!(send_on(&mut story, second), [6]);
     assert!(tells(&mut story, second, 6));
-    hear(&mut story, 70, 4, &[]);
+    on_report(&mut story, 70, 4, &[]);
     assert_eq!(marks(&script), 1, "6 is on its way");
-    hear(&mut story, 120, 4, &[(6, 7)]);
+    on_report(&mut story, 120, 4, &[(6, 7)]);
     assert_eq!(marks(&script), 2);
     story.write(2);
     assert_eq!(story.send(), [7, 8]);
-    hear(&mut story, 130, 4, &[(6, 7)]);
+    on_report(&mut story, 130, 4, &[(6, 7)]);
     assert_eq!(marks(&script), 2, "nothing left by it since");
     assert_eq!(marks(&story.script), 0);
 }
@@ -160,13 +160,13 @@ fn what_a_lane_took_over_is_not_of_its_window() {
     assert_eq!(story.send(), [1, 2, 3, 4]);
     story.write(4);
     assert_eq!(send_on(&mut story, second), [5, 6, 7, 8]);
-    let hear = |story: &mut Story, ms, blocks: &[(u64, u64)]| {
+    let on_report = |story: &mut Story, ms, blocks: &[(u64, u64)]| {
         let mut report = AckReport::pointer(1);
         let blocks = blocks.iter().map(|(from, to)| *from..*to);
         report.received.extend(blocks);
-        story.at(ms).hear(&report, |_| {}).expect("possible");
+        story.at(ms).on_report(&report, |_| {}).expect("possible");
     };
-    hear(&mut story, 50, &[(6, 9)]);
+    on_report(&mut story, 50, &[(6, 9)]);
     assert_eq!(losses(&script), [(LOST, 4 * SEGMENT as u64)]);
     story.sender.yield_lane();
     assert_eq!(send_on(&mut story, second), [1, 2, 3, 4]);
@@ -174,7 +174,7 @@ fn what_a_lane_took_over_is_not_of_its_window() {
     assert_eq!(send_on(&mut story, second), [5]);
     story.write(4);
     assert_eq!(send_on(&mut story, second), [9, 10, 11, 12]);
-    hear(&mut story, 100, &[(2, 9), (10, 13)]);
+    on_report(&mut story, 100, &[(2, 9), (10, 13)]);
     assert_eq!(
         losses(&script).len(),
         1,

@@ -63,7 +63,7 @@ fn only_what_was_dropped_is_found_lost_whatever_the_delays() {
                 report
                     .received
                     .extend(arrived.iter().filter(|range| range.start > pointer).cloned());
-                story.hear(&report, |_| {}).expect("possible");
+                story.on_report(&report, |_| {}).expect("possible");
             } else {
                 // A whole window may be lost, or a retransmission.
                 assert!(!matches!(
@@ -106,7 +106,7 @@ fn a_lane_whose_segments_are_rebuilt_is_silent_since_the_first_of_them() {
         };
         story
             .at(100 * number + 50)
-            .hear(&report, |_| ())
+            .on_report(&report, |_| ())
             .expect("possible");
         assert_eq!(silence(&mut story, LaneId::FIRST), Some(at(100)), "{number}");
         assert_eq!(silence(&mut story, second), None);
@@ -117,7 +117,7 @@ fn a_lane_whose_segments_are_rebuilt_is_silent_since_the_first_of_them() {
         uncarried,
         ..AckReport::pointer(8)
     };
-    story.at(650).hear(&report, |_| ()).expect("possible");
+    story.at(650).on_report(&report, |_| ()).expect("possible");
     assert_eq!(silence(&mut story, LaneId::FIRST), None, "it answers");
 }
 
@@ -132,7 +132,7 @@ fn what_a_lane_lost_before_it_was_taken_up_again_is_no_new_silence() {
             uncarried,
             ..AckReport::pointer(pointer)
         };
-        story.at(time).hear(&report, |_| ()).expect("possible");
+        story.at(time).on_report(&report, |_| ()).expect("possible");
         silence_of_first(story)
     };
     story.at(100).write(1);

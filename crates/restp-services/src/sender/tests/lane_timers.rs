@@ -55,7 +55,7 @@ fn a_timer_runs_out_for_the_lowest_of_its_lane_whatever_else_happens_there() {
     for (ms, upto) in [(240, 10), (245, 11), (250, 12)] {
         let mut report = AckReport::pointer(1);
         report.received.extend([2..8, 9..upto]);
-        story.at(ms).hear(&report, |_| {}).expect("possible");
+        story.at(ms).on_report(&report, |_| {}).expect("possible");
     }
     assert_eq!(timer(&mut story), Some(watching), "8 is lost, and 1 is lower");
     let late = watching.since(Time::ZERO).as_millis() + 1;
@@ -124,7 +124,7 @@ fn over_one_path_later_losses_do_not_restart_the_timer_that_waits_for_the_lowest
             let mut report = AckReport::pointer(1);
             report.received.extend(before.iter().cloned());
             report.received.push(lost + 1..lost + 1 + reports);
-            story.at(ms).hear(&report, |_| {}).expect("possible");
+            story.at(ms).on_report(&report, |_| {}).expect("possible");
         }
         assert_eq!(story.send(), [lost]);
         assert_eq!(

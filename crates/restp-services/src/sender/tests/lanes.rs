@@ -79,7 +79,7 @@ fn each_lane_fills_its_own_window_from_the_shared_data() {
     assert_eq!(story.sender.on(second, |sender| sender.in_flight()), 2);
     let mut report = AckReport::pointer(1);
     report.received.push(4..5);
-    story.at(50).hear(&report, |_| {}).expect("possible");
+    story.at(50).on_report(&report, |_| {}).expect("possible");
     assert_eq!(
         story.send(),
         [] as [u64; 0],
@@ -333,7 +333,7 @@ fn questions_may_be_nested() {
     let peer = PeerReport {
         report: &report,
         grant: None,
-        is_bare_repeat: true,
+        is_bare_duplicate: true,
         echoed_rtt: None,
         echoes_mark: false,
         repaired: 0,

@@ -54,7 +54,7 @@ fn send_on(story: &mut Story, lane: LaneId) -> Vec<u64> {
 }
 
 /// The peer has everything below `pointer` and `blocks`, and nothing else; `free` bytes of its buffer are free.
-fn hear(story: &mut Story, pointer: u64, blocks: &[RangeInclusive<u64>], free: u64) {
+fn on_report(story: &mut Story, pointer: u64, blocks: &[RangeInclusive<u64>], free: u64) {
     let mut report = AckReport::pointer(pointer);
     report.received = blocks
         .iter()
@@ -65,7 +65,9 @@ fn hear(story: &mut Story, pointer: u64, blocks: &[RangeInclusive<u64>], free: u
         at: pointer,
         units: free,
     });
-    story.hear(&report, |peer| peer.grant = grant).expect("possible");
+    story
+        .on_report(&report, |peer| peer.grant = grant)
+        .expect("possible");
 }
 
 #[test]
@@ -74,7 +76,7 @@ fn a_window_is_filled_until_it_is_full_and_the_last_segment_overshoots() {
     story.write(9);
     assert_eq!(story.send(), [1, 2, 3]);
     story.at(100);
-    hear(&mut story, 2, &[], 1_000_000);
+    on_report(&mut story, 2, &[], 1_000_000);
     assert_eq!(story.send(), [4]);
 }
 
@@ -85,9 +87,9 @@ fn a_report_lets_a_burst_of_four_leave_however_wide_the_window() {
     assert_eq!(story.send().len(), 10);
     story.set_window(30 * FULL);
     story.at(100);
-    hear(&mut story, 3, &[], 1_000_000);
+    on_report(&mut story, 3, &[], 1_000_000);
     assert_eq!(story.send(), [11, 12, 13, 14]);
-    hear(&mut story, 4, &[], 1_000_000);
+    on_report(&mut story, 4, &[], 1_000_000);
     assert_eq!(story.send(), [15, 16, 17, 18]);
 }
 
@@ -97,9 +99,9 @@ fn credit_is_what_is_free_less_what_is_in_flight() {
     story.write(20);
     assert_eq!(story.send(), [1, 2, 3, 4, 5]);
     story.at(100);
-    hear(&mut story, 1, &[2..=3], 3 * FULL);
+    on_report(&mut story, 1, &[2..=3], 3 * FULL);
     assert_eq!(story.send(), [] as [u64; 0], "two are held, three in flight");
-    hear(&mut story, 6, &[], 5 * FULL);
+    on_report(&mut story, 6, &[], 5 * FULL);
     assert_eq!(story.send(), [6, 7, 8, 9], "a burst");
 }
 
@@ -109,9 +111,9 @@ fn what_the_peer_does_not_name_any_more_is_in_flight_again() {
     story.write(8);
     assert_eq!(story.send().len(), 8);
     story.at(100);
-    hear(&mut story, 1, &[2..=2, 6..=8], 1_000_000);
+    on_report(&mut story, 1, &[2..=2, 6..=8], 1_000_000);
     assert_eq!(story.sender.in_flight(), 4);
-    hear(&mut story, 1, &[2..=3, 6..=6], 1_000_000);
+    on_report(&mut story, 1, &[2..=3, 6..=6], 1_000_000);
     assert_eq!(story.sender.in_flight(), 5, "3 has come, 7 and 8 were discarded");
 }
 
@@ -122,9 +124,9 @@ fn of_two_lanes_an_overtaken_report_changes_nothing() {
     story.write(20);
     assert_eq!((story.send().len(), send_on(&mut story, second).len()), (4, 4));
     story.at(100);
-    hear(&mut story, 1, &[2..=3, 5..=6], 4 * FULL);
+    on_report(&mut story, 1, &[2..=3, 5..=6], 4 * FULL);
     let in_flight = story.sender.in_flight();
-    hear(&mut story, 1, &[2..=3], 6 * FULL);
+    on_report(&mut story, 1, &[2..=3], 6 * FULL);
     assert_eq!(
         story.sender.in_flight(),
         in_flight,
@@ -136,7 +138,7 @@ fn of_two_lanes_an_overtaken_report_changes_nothing() {
 fn lose_5(story: &mut Story) {
     story.at(100);
     for highest in [6, 7, 8] {
-        hear(story, 5, &[6..=highest], 1_000_000);
+        on_report(story, 5, &[6..=highest], 1_000_000);
     }
 }
 
@@ -218,9 +220,9 @@ fn an_overtaken_report_takes_nothing_back() {
     story.write(9);
     assert_eq!(story.send().len(), 9);
     story.at(100);
-    hear(&mut story, 5, &[7..=9], 1_000_000);
-    hear(&mut story, 3, &[4..=4], 1_000_000);
+    on_report(&mut story, 5, &[7..=9], 1_000_000);
+    on_report(&mut story, 3, &[4..=4], 1_000_000);
     assert!((7..=9).all(|number| story.sender.board.is_arrived(number)));
-    hear(&mut story, 5, &[8..=9], 1_000_000);
+    on_report(&mut story, 5, &[8..=9], 1_000_000);
     assert!(!story.sender.board.is_arrived(7), "this one does");
 }

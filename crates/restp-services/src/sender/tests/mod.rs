@@ -242,7 +242,7 @@ impl Story {
             .collect()
     }
 
-    fn hear(
+    fn on_report(
         &mut self,
         report: &AckReport,
         change: impl FnOnce(&mut PeerReport<'_>),
@@ -250,7 +250,7 @@ impl Story {
         let mut peer = PeerReport {
             report,
             grant: None,
-            is_bare_repeat: true,
+            is_bare_duplicate: true,
             echoed_rtt: None,
             echoes_mark: false,
             repaired: 0,
@@ -261,15 +261,16 @@ impl Story {
 
     /// The peer acknowledges everything below `pointer`. When that is not new, it is a duplicate.
     fn ack(&mut self, pointer: u64) -> &mut Self {
-        self.hear(&AckReport::pointer(pointer), |_| {}).expect("possible");
+        self.on_report(&AckReport::pointer(pointer), |_| {})
+            .expect("possible");
         self
     }
 
     /// The same, and it takes `units` of credit from `at` on.
     fn grant(&mut self, pointer: u64, at: u64, units: u64) -> &mut Self {
         let grant = Some(Grant { at, units });
-        self.hear(&AckReport::pointer(pointer), |peer| {
-            (peer.grant, peer.is_bare_repeat) = (grant, false);
+        self.on_report(&AckReport::pointer(pointer), |peer| {
+            (peer.grant, peer.is_bare_duplicate) = (grant, false);
         })
         .expect("possible");
         self
@@ -279,7 +280,7 @@ impl Story {
     fn sack(&mut self, pointer: u64, block: Range<u64>) -> &mut Self {
         let mut report = AckReport::pointer(pointer);
         report.received.push(block);
-        self.hear(&report, |_| {}).expect("possible");
+        self.on_report(&report, |_| {}).expect("possible");
         self
     }
 

@@ -47,7 +47,9 @@ fn ended_in_vain(story: &mut Story, bare: bool) -> ([u64; 3], u64) {
     let mut now = 400;
     let timers = [(); 3].map(|()| {
         let report = AckReport::pointer(1);
-        let heard = story.at(now).hear(&report, |peer| peer.is_bare_repeat = bare);
+        let heard = story
+            .at(now)
+            .on_report(&report, |peer| peer.is_bare_duplicate = bare);
         heard.expect("it is true");
         story.send();
         assert!(!story.sender.is_in_outage());

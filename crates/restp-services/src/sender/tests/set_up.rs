@@ -92,7 +92,7 @@ fn early_data_keeps_the_flight_limit() {
 }
 
 #[test]
-fn a_silent_set_up_repeats_early_data_one_at_a_time_and_cuts_no_window() {
+fn a_silent_set_up_retransmits_early_data_one_at_a_time_and_cuts_no_window() {
     let mut story = Setup::segments().opening();
     story.sender.on_set_up_timeout();
     assert_eq!(story.sender.counters().timeouts, 0, "nothing was out");
@@ -145,7 +145,7 @@ fn the_set_up_settles_the_size_of_a_segment() {
     assert_eq!(story.send(), [], "by the timer alone");
     story.heard();
     story
-        .hear(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
+        .on_report(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
         .unwrap();
     let marked = CongestionEvent::Marked { bytes: 500 };
     assert!(story.heard().iter().any(|heard| heard.event == marked));

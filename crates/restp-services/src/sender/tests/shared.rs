@@ -247,7 +247,7 @@ fn a_lane_taken_for_dead_is_not_probed_when_others_have_brought_all_it_carried()
     assert!(story.sender.is_drained() && !story.sender.is_in_outage());
 }
 
-/// Both lanes have every hole repeated at once, as partial reliability does.
+/// Both lanes have every hole retransmitted at once, as partial reliability does.
 fn two_lanes_in_time() -> (Story, LaneId) {
     let pipe = PipeParameters::new(Detail::Sack { max_blocks: 32 }).in_time();
     let recovery = || Recovery::new(RecoveryChoice::Pipe, FastRecovery::NewReno, true, pipe);
@@ -261,7 +261,7 @@ fn two_lanes_in_time() -> (Story, LaneId) {
 
 /// Numbers 1 and 2 are on a slow lane; 3, 4 and 5 are on a fast one.
 #[test]
-fn a_hole_is_repeated_at_once_when_its_own_lane_shows_it() {
+fn a_hole_is_retransmitted_at_once_when_its_own_lane_shows_it() {
     let (mut story, second) = two_lanes_in_time();
     story.write(2);
     assert_eq!(story.send(), [1, 2]);

@@ -123,7 +123,9 @@ fn a_probe_that_is_named_as_a_duplicate_costs_no_reduction() {
             duplicates: if named { 1..2 } else { 0..0 },
             ..AckReport::pointer(2)
         };
-        let heard = story.at(460).hear(&report, |peer| peer.is_bare_repeat = false);
+        let heard = story
+            .at(460)
+            .on_report(&report, |peer| peer.is_bare_duplicate = false);
         assert!(heard.is_ok());
         story.at(500).write(2).send();
         story.at(600).ack(4);

@@ -37,7 +37,7 @@ fn the_timer_of_a_sender_may_start_before_its_set_up_is_complete() {
 }
 
 #[test]
-fn a_set_up_that_was_repeated_measured_nothing_and_leaves_three_seconds() {
+fn a_set_up_that_was_retransmitted_measured_nothing_and_leaves_three_seconds() {
     let mut story = Setup::segments().opening();
     story.sender.establish(at(0), None, true);
     assert_eq!(story.sender.timeout(), Duration::from_secs(3), "RFC 6298 (5.7)");

@@ -74,12 +74,12 @@ fn the_third_duplicate_sends_one_segment_whatever_the_window_says() {
 }
 
 #[test]
-fn a_report_that_is_no_bare_repeat_is_no_duplicate() {
+fn a_report_that_is_no_bare_duplicate_is_no_duplicate() {
     let mut story = Setup::segments().established();
     story.write(5).send();
     for _ in 0..5 {
         story
-            .hear(&AckReport::pointer(1), |peer| peer.is_bare_repeat = false)
+            .on_report(&AckReport::pointer(1), |peer| peer.is_bare_duplicate = false)
             .unwrap();
     }
     assert_eq!((story.send(), story.heard()), (vec![], vec![]));
@@ -173,7 +173,7 @@ fn marks_are_answered_once_per_window_of_data() {
     let mut story = Setup::segments().established();
     let mark = |story: &mut Story, pointer| {
         story
-            .hear(&AckReport::pointer(pointer), |peer| peer.echoes_mark = true)
+            .on_report(&AckReport::pointer(pointer), |peer| peer.echoes_mark = true)
             .unwrap();
         let marked = CongestionEvent::Marked { bytes: 1000 };
         let heard = story.heard();
@@ -203,7 +203,7 @@ fn a_mark_during_recovery_is_part_of_the_same_congestion() {
     story.ack(1).ack(1).ack(1);
     story.heard();
     story
-        .hear(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
+        .on_report(&AckReport::pointer(1), |peer| peer.echoes_mark = true)
         .unwrap();
     let heard = story.heard();
     assert!(
@@ -221,7 +221,7 @@ fn a_mark_during_recovery_is_part_of_the_same_congestion() {
 fn a_false_report_changes_nothing() {
     let mut story = Setup::segments().established();
     story.write(2).send();
-    let refused = story.hear(&AckReport::pointer(4), |peer| {
+    let refused = story.on_report(&AckReport::pointer(4), |peer| {
         (peer.grant, peer.echoes_mark) = (Some(Grant { at: 4, units: 0 }), true);
     });
     assert_eq!(refused, Err(FalseReport::Unsent { reported: 3, next: 3 }));
@@ -235,7 +235,7 @@ fn an_echo_of_the_clock_measures_where_the_pointer_moves() {
     story.write(2).send();
     let echo = |story: &mut Story, pointer| {
         story
-            .hear(&AckReport::pointer(pointer), |peer| {
+            .on_report(&AckReport::pointer(pointer), |peer| {
                 peer.echoed_rtt = Some(ms(60))
             })
             .unwrap();
@@ -429,7 +429,7 @@ fn what_the_peer_rebuilds_costs_of_the_window_what_a_retransmission_would_if_it_
         for pointer in [2, 3] {
             let report = AckReport::pointer(pointer);
             story
-                .hear(&report, |peer| peer.repaired = pointer as u8 - 1)
+                .on_report(&report, |peer| peer.repaired = pointer as u8 - 1)
                 .expect("possible");
         }
         let heard = story.heard().into_iter();
@@ -454,12 +454,12 @@ fn a_loss_beside_a_repair_of_the_same_window_costs_nothing_more() {
     let mut story = Setup::segments().with(|it| it.repairs_cost = true).established();
     story.write(8).send();
     story
-        .hear(&AckReport::pointer(2), |peer| peer.repaired = 1)
+        .on_report(&AckReport::pointer(2), |peer| peer.repaired = 1)
         .expect("possible");
     story.heard();
     for _ in 0..3 {
         story
-            .hear(&AckReport::pointer(2), |peer| peer.repaired = 1)
+            .on_report(&AckReport::pointer(2), |peer| peer.repaired = 1)
             .expect("possible");
     }
     assert_eq!(story.send().first(), Some(&2), "it leaves again");

@@ -2,7 +2,7 @@
 //! packets ([`Outstanding`]), what the window can be at most from the algorithm's own rules and from what the network did
 //! ([`Envelope`]). The engine's books are not asked.
 //!
-//! New data may only leave while both agree. Of the segments that are repeated, the first after each acknowledgement may
+//! New data may only leave while both agree. Of the segments that are retransmitted, the first after each acknowledgement may
 //! leave whatever the window says (RFC 5681 §3.2 (2), RFC 6675 §5 (4.3)). An open loop has no window, but a rate ([`Pace`]). Without congestion control everything that the
 //! pointer has not passed counts, unless blocks or holes say what has left (OP-50).
 
@@ -132,7 +132,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
                 match sent {
                     // What answers a set-up speaks of its number, which is another one where the paths still raced.
                     false if pdu.header.flags.has(Flags::SYN) => {}
-                    false => sibling.hear(record.at, pdu), // a report speaks of every path
+                    false => sibling.on_received(record.at, pdu), // a report speaks of every path
                     true => sibling.hand_over(pdu),
                 }
             }
@@ -145,7 +145,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), Fault> {
             },
         };
         if !sent {
-            flight.hear(record.at, pdu);
+            flight.on_received(record.at, pdu);
             continue;
         }
         let mut reinjected = false;
@@ -185,8 +185,8 @@ impl Terms {
             conclusions: Conclusions {
                 // Silence makes a path yield what others can carry (OP-54).
                 timeout: if shares { timeout.min(SILENCE) } else { timeout },
-                shows: composition.reliability.repeats() && !composition.pacing && !shares,
-                forgets: !composition.reliability.repeats(),
+                shows: composition.reliability.retransmits() && !composition.pacing && !shares,
+                forgets: !composition.reliability.retransmits(),
                 departs: composition.recovery != RecoveryChoice::Pipe || !blocks,
                 measures: !composition.reliability.encodes()
                     && !composition.loss_handling.probes()
@@ -306,8 +306,8 @@ impl Flight {
         ))
     }
 
-    fn hear(&mut self, at: Time, pdu: &Pdu) {
-        let news = self.outstanding.hear(at, pdu);
+    fn on_received(&mut self, at: Time, pdu: &Pdu) {
+        let news = self.outstanding.on_received(at, pdu);
         if let Some(envelope) = self.limit.window() {
             envelope.on_acked(at, news);
         }

@@ -137,7 +137,7 @@ impl Outstanding {
         self.segments.keys().next_back().map_or(0, |last| last + 1)
     }
 
-    /// A data packet leaves; `free`: it takes no room. Says what it repeats.
+    /// A data packet leaves; `free`: it takes no room. Says what it retransmits.
     pub fn send(
         &mut self,
         at: Time,
@@ -246,7 +246,7 @@ impl Outstanding {
     }
 
     /// A packet of the peer arrives.
-    pub fn hear(&mut self, at: Time, pdu: &Pdu) -> News {
+    pub fn on_received(&mut self, at: Time, pdu: &Pdu) -> News {
         let header = &pdu.header;
         let (Some(near), Some(wire)) = (self.near, header.acknowledgement) else {
             return News::default();

@@ -14,7 +14,7 @@ struct Blocks {
     board: Scoreboard,
     recovery: [MissingReports; 2],
     arrived: Vec<u64>,
-    findings: [Findings; 2],
+    update: [LossUpdate; 2],
 }
 
 impl Blocks {
@@ -31,7 +31,7 @@ impl Blocks {
             board,
             recovery: [0, 1].map(|_| MissingReports::new(differentiation)),
             arrived: Vec::new(),
-            findings: Default::default(),
+            update: Default::default(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Blocks {
                 feedback: &feedback,
                 rtt: &RttEstimator::default(),
             };
-            self.findings[path] = self.recovery[path].on_feedback(&mut self.board, &evidence);
+            self.update[path] = self.recovery[path].on_feedback(&mut self.board, &evidence);
         }
     }
 
@@ -100,7 +100,7 @@ fn vector_3_what_its_own_path_has_overtaken_is_lost() {
     blocks.arrive([7]);
     assert_eq!(blocks.reports([4, 6]), [(2, 0), (1, 0)]);
     assert!(blocks.board.is_lost(2) && !blocks.board.is_late(2));
-    assert!(blocks.findings[0].began && blocks.findings[0].lost == 1);
+    assert!(blocks.update[0].began && blocks.update[0].lost == 1);
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn vector_5_losses_on_both_paths_are_told_by_each_of_them() {
 fn three_reports_of_another_path_make_a_segment_late_and_cut_nothing() {
     let mut blocks = Blocks::new(REPORTS, 7, 10);
     blocks.one_by_one([8, 9]);
-    assert_eq!(blocks.findings, [Findings::default(); 2]);
+    assert_eq!(blocks.update, [LossUpdate::default(); 2]);
     blocks.arrive([10]);
-    let first = blocks.findings[0];
+    let first = blocks.update[0];
     assert_eq!(
         (first.late, first.lost, first.began, first.urgent),
         (7, 0, false, true)
@@ -142,7 +142,10 @@ fn three_reports_of_another_path_make_a_segment_late_and_cut_nothing() {
     assert!((1..=7).all(|number| blocks.board.is_lost(number) && blocks.board.is_late(number)));
     assert_eq!(blocks.board.lane(LaneId::FIRST).in_flight(), 0);
     blocks.board.take_in_hand(LaneId::nth(1));
-    blocks.board.on_repeated(NOW, 1).expect("it waits to leave again");
+    blocks
+        .board
+        .on_retransmitted(NOW, 1)
+        .expect("it waits to leave again");
     assert!(!blocks.board.is_late(1), "what has left again is on its way");
     blocks.arrive([2]);
     assert!(!blocks.board.is_late(2), "and what has arrived is not late");
@@ -155,11 +158,11 @@ fn the_threshold_of_lateness_is_what_it_was_set_to_and_that_of_losses_stays() {
     blocks.one_by_one(8..12);
     assert_eq!(blocks.reports([1, 7]), [(0, 4); 2]);
     blocks.arrive([12]);
-    assert_eq!(blocks.findings[0].late, 7);
+    assert_eq!(blocks.update[0].late, 7);
     let mut blocks = Blocks::new(REPORTS, 7, 20);
     blocks.recovery[0].expect_late_after(5);
     blocks.one_by_one(2..5);
-    assert_eq!(blocks.findings[0].lost, 1);
+    assert_eq!(blocks.update[0].lost, 1);
 }
 
 /// NMT of SMT §2.1: one path is taken for all there are, and every fast retransmit cuts.
@@ -167,9 +170,9 @@ fn the_threshold_of_lateness_is_what_it_was_set_to_and_that_of_losses_stays() {
 fn where_nothing_tells_paths_apart_lateness_is_loss_and_cuts_again_and_again() {
     let mut blocks = Blocks::new(Differentiation::Nothing, 3, 12);
     blocks.one_by_one([4, 5, 6]);
-    assert!(blocks.findings[0].began && blocks.findings[0].lost == 3);
+    assert!(blocks.update[0].began && blocks.update[0].lost == 3);
     blocks.one_by_one([8, 9, 10]);
-    assert!(blocks.findings[1].began && blocks.findings[1].lost == 1);
+    assert!(blocks.update[1].began && blocks.update[1].lost == 1);
     blocks.one_by_one([12]);
     assert!(!blocks.recovery[1].is_active(), "no window is held for it");
 }

@@ -18,7 +18,7 @@ fn snack_parameters() -> PipeParameters {
 }
 
 /// 10 is taken for lost at 100 ms, leaves again, and turns out at 108 ms to have been late. At 200 ms 14 to 21 leave.
-fn after_a_late_one(parameters: PipeParameters) -> (Scoreboard, Pipe, Findings) {
+fn after_a_late_one(parameters: PipeParameters) -> (Scoreboard, Pipe, LossUpdate) {
     let (mut board, mut pipe) = sent_for(4, parameters);
     let missing: &[_] = if parameters.holes == Holes::Overtaken {
         &[]
@@ -27,7 +27,7 @@ fn after_a_late_one(parameters: PipeParameters) -> (Scoreboard, Pipe, Findings) 
     };
     let began = |end| report(&mut board, &mut pipe, 100, &snack(10, &[11..end], missing)).began;
     assert_eq!([12, 13, 14].map(began), [false, false, true]);
-    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 100), Some(10));
     let late = report(&mut board, &mut pipe, 108, &AckReport::pointer(14));
     for _ in 0..8 {
         board.on_sent(at(200), 1000);
@@ -61,7 +61,7 @@ fn an_episode_with_a_true_loss_is_not_undone() {
         report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[])).lost,
         2
     );
-    while repeat_at(&mut board, &mut pipe, 100).is_some() {}
+    while retransmit_at(&mut board, &mut pipe, 100).is_some() {}
     let late = report(&mut board, &mut pipe, 108, &snack(11, &[12..15], &[]));
     assert_eq!((late.spurious, late.restored), (1, false));
     let repaired = report(&mut board, &mut pipe, 200, &AckReport::pointer(16));
@@ -107,11 +107,11 @@ fn a_retransmission_that_a_needless_timeout_gives_back_is_judged_as_before() {
     let found = report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[]));
     assert_eq!(found.lost, 2);
     for number in [10, 11] {
-        assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(number));
+        assert_eq!(retransmit_at(&mut board, &mut pipe, 100), Some(number));
     }
     pipe.on_timeout(&board, true);
     board.mark_all_lost();
-    assert_eq!(repeat_at(&mut board, &mut pipe, 150), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 150), Some(10));
     assert!(report(&mut board, &mut pipe, 200, &snack(11, &[12..15], &[])).restored);
     assert_eq!(board.lost(), 0);
     (0..3).for_each(|_| {
@@ -126,10 +126,10 @@ fn a_retransmission_that_a_needless_timeout_gives_back_is_judged_as_before() {
 fn a_loss_found_before_a_needless_timeout_is_found_again_and_answered() {
     let (mut board, mut pipe) = sent_for(6, ADAPTIVE);
     report(&mut board, &mut pipe, 100, &snack(10, &[12..15], &[]));
-    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 100), Some(10));
     pipe.on_timeout(&board, true);
     board.mark_all_lost();
-    assert_eq!(repeat_at(&mut board, &mut pipe, 150), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 150), Some(10));
     assert!(report(&mut board, &mut pipe, 200, &snack(11, &[12..15], &[])).restored);
     let found = report(&mut board, &mut pipe, 210, &snack(11, &[12..16], &[]));
     assert_eq!((found.lost, found.began), (1, true));
@@ -144,7 +144,7 @@ fn a_retransmission_that_is_answered_too_soon_overtakes_nothing() {
     };
     let (mut board, mut pipe) = sent_for(6, rack);
     report(&mut board, &mut pipe, 100, &snack(10, &[11..14], &[]));
-    assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(10));
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 100), Some(10));
     report(&mut board, &mut pipe, 108, &AckReport::pointer(14));
     assert_eq!(pipe.deadline(), None, "14 and 15 left after all that arrived");
 }
@@ -158,14 +158,14 @@ fn late_and_repaired(parameters: PipeParameters, lost: &[u64]) -> (Scoreboard, P
         report(&mut board, &mut pipe, 100, &snack(10, &[first + 1..end], &[]));
     }
     for number in lost {
-        assert_eq!(repeat_at(&mut board, &mut pipe, 100), Some(*number));
+        assert_eq!(retransmit_at(&mut board, &mut pipe, 100), Some(*number));
     }
     report(&mut board, &mut pipe, 210, &AckReport::pointer(16));
     (board, pipe)
 }
 
 /// A round trip later the peer names them as duplicates (RFC 2883, RFC 3708), and once more, which says nothing new.
-fn named_as_duplicate(parameters: PipeParameters, lost: &[u64]) -> Vec<Findings> {
+fn named_as_duplicate(parameters: PipeParameters, lost: &[u64]) -> Vec<LossUpdate> {
     let (mut board, mut pipe) = late_and_repaired(parameters, lost);
     let named = |number: &u64| AckReport {
         duplicates: *number..number + 1,
@@ -210,7 +210,7 @@ fn a_duplicate_of_an_earlier_episode_does_not_undo_this_one() {
     for end in [18, 19, 20] {
         report(&mut board, &mut pipe, 600, &snack(16, &[17..end], &[]));
     }
-    assert_eq!(repeat_at(&mut board, &mut pipe, 600), Some(16), "it is lost");
+    assert_eq!(retransmit_at(&mut board, &mut pipe, 600), Some(16), "it is lost");
     let of_the_first = AckReport {
         duplicates: 10..11,
         ..AckReport::pointer(16)

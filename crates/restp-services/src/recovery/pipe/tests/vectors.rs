@@ -1,4 +1,4 @@
-//! Ten segments of 1460 bytes, of which 1, 3 and 4 are lost; 2, 5, 6, 7, 8, 9 arrive, then the repeats. What each
+//! Ten segments of 1460 bytes, of which 1, 3 and 4 are lost; 2, 5, 6, 7, 8, 9 arrive, then the retransmissions. What each
 //! arrival makes the sender do, by scheme (derived from RFC 6675 §5 and TC §3.2 for the same losses).
 
 use super::*;
@@ -48,15 +48,15 @@ fn rows(detail: Detail) -> Vec<Row> {
         let mut sent = Vec::new();
         if found.began {
             window = flight / 2;
-            sent.extend(repeat(&mut board, &mut pipe));
+            sent.extend(retransmit(&mut board, &mut pipe));
         }
         if !pipe.is_active() {
             return (None, sent);
         }
         let at_start = board.in_flight();
         while board.in_flight_bytes() + u64::from(MSS) <= window {
-            let repeated = repeat(&mut board, &mut pipe);
-            sent.push(repeated.unwrap_or_else(|| board.on_sent(Time::ZERO, MSS)));
+            let retransmitted = retransmit(&mut board, &mut pipe);
+            sent.push(retransmitted.unwrap_or_else(|| board.on_sent(Time::ZERO, MSS)));
         }
         (Some(at_start), sent)
     };

@@ -34,7 +34,7 @@ impl Scoreboard {
             }
             if entry.lane == id {
                 entry.kind = Kind::TakenOver;
-                self.lanes[id.index()].on_repeated(number, *entry);
+                self.lanes[id.index()].on_retransmitted(number, *entry);
             }
         }
     }
@@ -49,7 +49,7 @@ impl Scoreboard {
         self.in_hand
     }
 
-    /// What the acknowledgement that changed `all` changed for the lane in hand. With several lanes a bare repeat says nothing
+    /// What the acknowledgement that changed `all` changed for the lane in hand. With several lanes a bare duplicate says nothing
     /// of any, and a lane advances when its own lowest number has arrived, of those sent once or of those sent again (CUC,
     /// second version, of CMT).
     pub fn feedback_in_hand(&self, all: &Feedback) -> Feedback {
@@ -99,7 +99,7 @@ impl Scoreboard {
         }
         let is_alone = !self.is_shared();
         let is_told =
-            |entry: &Entry| entry.lane == self.in_hand && (entry.repeated() || entry.order < latest);
+            |entry: &Entry| entry.lane == self.in_hand && (entry.retransmitted() || entry.order < latest);
         let from = range.start.max(self.first).min(self.next());
         let to = range.end.clamp(from, self.next());
         let entries = self
@@ -108,7 +108,7 @@ impl Scoreboard {
         (from..)
             .zip(entries)
             .find(|(_, entry)| entry.fate == Fate::InFlight && (is_alone || is_told(entry)))
-            .map(|(number, entry)| (number, entry.sent_at, !entry.repeated()))
+            .map(|(number, entry)| (number, entry.sent_at, !entry.retransmitted()))
     }
 
     /// Notes what each of several lanes waits for before anything else.

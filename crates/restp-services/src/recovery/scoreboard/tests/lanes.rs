@@ -85,7 +85,7 @@ fn only_news_of_its_own_lane_reports_a_segment_missing_and_moves_its_window() {
     assert_eq!(ids.map(|id| board.lane(id).losses().len()), [0, 1]);
     assert_eq!(ids.map(|id| board.lane(id).lost()), [0, 1]);
     board.take_in_hand(ids[0]);
-    board.on_repeated(at(101), 2);
+    board.on_retransmitted(at(101), 2);
     assert_eq!(ids.map(|id| board.lowest_on(id, true)), [Some(2), None]);
     assert_eq!(ids.map(|id| board.lowest_on(id, false)), [Some(7), None]);
     assert_eq!(ids.map(|id| board.lane(id).in_flight()), [2, 0]);
@@ -153,7 +153,7 @@ fn a_report_before_the_retransmission_can_be_answered_shows_that_the_segment_was
         board.mark_lost(2);
         if ms.is_some() {
             board.take_in_hand(ids[0]);
-            board.on_repeated(at(30), 2);
+            board.on_retransmitted(at(30), 2);
         }
         let report = AckReport::pointer(3);
         let feedback = board.acknowledge(at(30 + ms.unwrap_or(0)), &report).unwrap();
@@ -182,7 +182,7 @@ fn what_a_lane_has_yielded_is_no_loss_that_proves_late() {
         assert_eq!(board.mark_all_late(), 1);
         board.take_in_hand(ids[0]);
         if leaves {
-            board.on_repeated(at(30), 3);
+            board.on_retransmitted(at(30), 3);
         }
         let feedback = board.acknowledge(at(35), &AckReport::pointer(4)).unwrap();
         let late = ids.map(|id| board.lane(id).news().late);
@@ -205,7 +205,7 @@ fn a_path_that_takes_the_place_of_another_begins_with_nothing() {
     assert_eq!(board.restore_lost(), []);
     assert_eq!(board.in_flight(), 0, "the new path has carried nothing");
     assert_eq!(board.own_head(), 5, "nor is it of its window");
-    board.on_repeated(at(120), 4);
+    board.on_retransmitted(at(120), 4);
     assert_eq!((board.head(), board.own_head()), (3, 5), "it takes that over");
     let feedback = board.acknowledge(at(300), &AckReport::pointer(4)).unwrap();
     assert_eq!(
@@ -268,7 +268,7 @@ fn what_an_earlier_path_lost_is_not_late_by_the_one_in_its_place() {
         board.renew_lane(ids[1]);
         if leaves {
             board.take_in_hand(ids[0]);
-            board.on_repeated(at(30), 3);
+            board.on_retransmitted(at(30), 3);
         }
         let feedback = board.acknowledge(at(31), &AckReport::pointer(4)).unwrap();
         let late = ids.map(|id| board.lane(id).news().late);
@@ -285,7 +285,7 @@ fn who_observes_hears_what_was_late_of_the_lane_that_lost_it() {
     board.take_in_hand(ids[1]);
     assert_eq!(board.mark_all_lost(), 2);
     board.take_in_hand(ids[0]);
-    board.on_repeated(at(30), 3);
+    board.on_retransmitted(at(30), 3);
     board.acknowledge(at(31), &AckReport::pointer(4)).unwrap();
     let late: Vec<_> = board
         .take_observed()
@@ -300,7 +300,7 @@ fn a_lane_waits_for_what_it_took_over_and_its_window_does_not() {
     let (mut board, ids) = sent(1, &[0, 0, 1, 1]);
     board.mark_all_late();
     board.take_in_hand(ids[0]);
-    board.on_repeated(at(50), 3);
+    board.on_retransmitted(at(50), 3);
     assert_eq!((board.head(), board.own_head()), (1, 1));
     board.acknowledge(at(60), &AckReport::pointer(3)).unwrap();
     assert_eq!(
@@ -344,7 +344,7 @@ fn that_a_number_is_missing_is_told_by_its_own_lane_alone() {
     board.mark_lost(11);
     assert_eq!(told(&mut board, 1, 10..13), None, "known");
     board.take_in_hand(lanes[0]);
-    board.on_repeated(at(110), 11);
+    board.on_retransmitted(at(110), 11);
     let again = board.first_told_missing(&(10..13));
     assert_eq!(
         again,

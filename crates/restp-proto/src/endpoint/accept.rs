@@ -42,7 +42,7 @@ fn flight(packet: &Packet<'_>, cookie: Cookie) -> Flight {
 }
 
 impl Endpoint {
-    pub(super) fn on_stranger(&mut self, now: Time, path: PathAddress, key: Key, packet: Packet<'_>) {
+    pub(super) fn on_unknown(&mut self, now: Time, path: PathAddress, key: Key, packet: Packet<'_>) {
         let flags = packet.header.flags;
         if flags.has(Flags::RST) {
             // Never answered. It may be all that a peer says from its new address; where addresses are not proved anybody may be there.
@@ -200,7 +200,7 @@ impl Endpoint {
     }
 
     /// A packet from an unknown address between known ports: a path whose binding in some NAT has changed, if its
-    /// numbers are those of that path, and so is its sender (RFC 9000 §9.3 calls it rebinding). False: it is a stranger's.
+    /// numbers are those of that path, and so is its sender (RFC 9000 §9.3 calls it rebinding). False: it is an unknown peer's.
     pub(super) fn rebind(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) -> bool {
         let Some((old, index, ordinal)) = self.only_between(key.ports, packet) else {
             return false;

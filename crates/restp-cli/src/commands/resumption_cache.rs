@@ -1,5 +1,5 @@
-//! What earlier visits to receivers left, shown at this one. Where that did not serve, one sentence says so: it costs a round
-//! trip, and nothing needs to be done.
+//! Cookies and tokens of earlier connections to receivers, shown to them again. Where one is not taken, one sentence says so: it
+//! costs a round trip, and nothing needs to be done.
 
 use crate::cookies::{CookieFile, Kept};
 use crate::output::note;
@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 const NAMED: usize = 3;
 
 /// Cookies and tokens of this user.
-pub struct Visits {
+pub struct ResumptionCache {
     file: CookieFile,
     kept: Kept,
 }
 
-impl Visits {
+impl ResumptionCache {
     /// What the user's file holds, with a word on what is wrong in it; `None` where there is no place for one.
     pub fn of_user() -> Option<Self> {
         let file = CookieFile::of_user()?;
@@ -37,10 +37,10 @@ impl Visits {
                  for a day at most, and nothing needs to be done"
             ));
         }
-        Some(Visits { file, kept })
+        Some(ResumptionCache { file, kept })
     }
 
-    /// Hands them to the endpoint that makes the next visit.
+    /// Hands them to the endpoint that connects next.
     pub fn tell(&self, endpoint: &Endpoint) {
         for kept in self.kept.cookies.values() {
             endpoint.keep_cookie(*kept);
@@ -55,7 +55,7 @@ impl Visits {
         self.kept.cookies.contains_key(&(address, SERVICE_PORT))
     }
 
-    /// Keeps what there is for the next visit, and says whether what was shown at this one has served. `outcome`: of a
+    /// Keeps what there is for the next connection, and says whether what was shown at this one has served. `outcome`: of a
     /// transfer that succeeded.
     pub fn keep(&self, endpoint: &Endpoint, outcome: Option<&Outcome>) {
         let path = self.file.path().display();

@@ -2,14 +2,14 @@
 
 /// Which marks were answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct EcnResponse {
     /// The next reaction is to marks on what leaves after this segment, which tells the receiver of the last one.
     react_from: Option<u64>,
     /// The receiver has not heard of the last reaction.
     reduced: bool,
 }
 
-impl Marks {
+impl EcnResponse {
     /// A mark was echoed while numbers from `first` to below `next` are outstanding. True when it has not been answered: until the
     /// segment that says so is acknowledged, the echo is one of the same mark (Linux: `TCP_CA_CWR`). Several paths may share the
     /// numbers: the next one leaves perhaps by another.

@@ -1,7 +1,7 @@
-//! When the two ends disagree about what there is between their ports: a host that has started again, resets, corrections
+//! Resets, where the two ends disagree about what there is between their ports: a host that has started again, corrections
 //! (RFC 9293 §3.5.1, §3.10.7; RFC 5961).
 
-use super::{Connection, Said, State};
+use super::{Connection, DssUpdate, State};
 use crate::wire::{Flags, Header};
 use restp_base::flow::CloseReason;
 use restp_base::sequence;
@@ -33,7 +33,7 @@ impl Connection {
     /// Between the same ports its peer asks for other services (RFC 9293 §3.10.7.4).
     pub(super) fn on_other_request(&mut self, now: Time, header: &Header) {
         match self.state {
-            // This request was another's, or was changed on its way. A repeat of the new one finds nothing here.
+            // This request was another's, or was changed on its way. A retransmission of the new one finds nothing here.
             State::SynReceived(_) if !self.fell_back_from(header) => {
                 self.end(CloseReason::Reset, State::Closed)
             }
@@ -52,9 +52,9 @@ impl Connection {
         header.services.multipath() && self.services.agree(&header.services.on_one_path())
     }
 
-    /// RST counts when its numbers lie within our windows: a stranger would have to guess both. Returns what it says to an
+    /// RST counts when its numbers lie within our windows: an attacker would have to guess both. Returns what it says to an
     /// association.
-    pub(super) fn on_reset(&mut self, now: Time, header: &Header) -> Said {
+    pub(super) fn on_reset(&mut self, now: Time, header: &Header) -> DssUpdate {
         let (first, next) = (self.sender.first(), self.sender.next_number());
         let acknowledges = |lowest: u64| {
             header
@@ -82,7 +82,7 @@ impl Connection {
             }
         };
         if matches!(self.state, State::TimeWait { .. }) {
-            self.counters.rejected_packets += 1; // an old repeat could cut the wait short (RFC 1337 §3)
+            self.counters.rejected_packets += 1; // an old retransmission could cut the wait short (RFC 1337 §3)
         } else if self.state.is_over() && credible {
             self.close(); // it was not waiting for us any more
         } else if credible {
@@ -90,14 +90,14 @@ impl Connection {
             // acknowledges of its early data is not had by the one that answers another.
             if matches!(self.state, State::SynSent(_)) {
                 self.end(CloseReason::Refused, State::Closed);
-                return Said::default();
+                return DssUpdate::default();
             }
             self.end(CloseReason::Reset, State::Closed);
-            return Said::last(header);
+            return DssUpdate::last(header);
         } else {
             self.refuse(now);
         }
-        Said::default()
+        DssUpdate::default()
     }
 
     /// A packet that cannot be from where the peer stands: it hears where we stand, but seldom, because two ends

@@ -1,4 +1,4 @@
-//! Packets of no association that open none (RFC 9260 §8.4): whoever sent them is told that there is none.
+//! "Out of the blue" packets, of no association and opening none (RFC 9260 §8.4): whoever sent them is told that there is none.
 
 use super::Sctp;
 use crate::sctp::chunk::{Cause, Causes, Chunk};
@@ -12,7 +12,7 @@ const MOST_ANSWERS: usize = 64;
 
 impl Sctp {
     /// A packet of no association (RFC 9260 §8.4).
-    pub(super) fn on_stranger(&mut self, address: PathAddress, ports: Ports, packet: &Packet) {
+    pub(super) fn on_out_of_the_blue(&mut self, address: PathAddress, ports: Ports, packet: &Packet) {
         self.dropped += 1;
         let answer = match &packet.chunks[..] {
             // RFC 9260 §8.4: these are never answered.

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 const MAX_RESETS: usize = 64;
 
 impl Tcp {
-    pub(super) fn on_stranger(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) {
+    pub(super) fn on_unknown(&mut self, now: Time, path: PathAddress, key: Key, packet: &Packet<'_>) {
         let flags = packet.header.flags;
         let opens = flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST);
         let multipath = packet.header.options.multipath;

@@ -1,4 +1,4 @@
-//! Where each outstanding segment of the association is, and which of them another path should repeat.
+//! Where each outstanding segment of the association is, and which of them another path should retransmit.
 //!
 //! The lowest number outstanding holds up everything after it. On its own path a slow path repairs it slowly, and when
 //! the shared window is shut, or nothing more is to be sent, a faster path idles meanwhile. It then carries a copy
@@ -22,23 +22,23 @@ pub struct Copy {
 
 /// A segment of the association that was given to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PathAssignment {
     /// Who carries it.
     pub copies: SmallVec<[Copy; 2]>,
     /// When it was given to the last of them.
     pub at: Time,
-    /// It is not to be repeated elsewhere: it was, or the application chose its path.
+    /// It is not to be retransmitted elsewhere: it was, or the application chose its path.
     pub settled: bool,
 }
 
 /// The record of outstanding segments, by number.
 #[derive(Debug)]
-pub struct Places {
+pub struct PathAssignments {
     first: u64,
-    list: VecDeque<Place>,
+    list: VecDeque<PathAssignment>,
     /// Everything below needs no copy, or has one.
     seen: u64,
-    /// Per path: it has everything below, or need not have it. For [`owed`](Places::owed).
+    /// Per path: it has everything below, or need not have it. For [`owed`](PathAssignments::owed).
     owed_from: SmallVec<[u64; 4]>,
 }
 
@@ -47,7 +47,7 @@ pub struct Places {
 pub enum Fate {
     /// On its way, as far as the path knows.
     Open,
-    /// Declared lost, even if its path repeats it by now.
+    /// Declared lost, even if its path retransmits it by now.
     Lost,
     /// It has arrived.
     Arrived,
@@ -56,10 +56,10 @@ pub enum Fate {
 /// Numbers looked at per call: slow paths have one of several.
 const LOOK_AHEAD: usize = 32;
 
-impl Places {
+impl PathAssignments {
     /// Nothing is outstanding; the first number will be `first`.
     pub fn new(first: u64) -> Self {
-        Places {
+        PathAssignments {
             first,
             list: VecDeque::new(),
             seen: first,
@@ -68,51 +68,52 @@ impl Places {
     }
 
     /// `number` was given to a path, for the first time or after others have failed.
-    pub fn record(&mut self, number: u64, place: Place) {
+    pub fn record(&mut self, number: u64, assignment: PathAssignment) {
         while self.first + (self.list.len() as u64) < number {
             // It leads: those before it are given later, or carry no data.
-            self.list.push_back(Place {
+            self.list.push_back(PathAssignment {
                 copies: SmallVec::new(),
-                at: place.at,
+                at: assignment.at,
                 settled: true,
             });
         }
         let index = (number - self.first) as usize;
         match self.list.get_mut(index) {
-            Some(known) => *known = place,
-            None => self.list.push_back(place),
+            Some(known) => *known = assignment,
+            None => self.list.push_back(assignment),
         }
     }
 
     /// `number` has a further copy.
     pub fn add_copy(&mut self, number: u64, now: Time, copy: Copy) {
         let index = number.checked_sub(self.first);
-        let place = index.and_then(|index| self.list.get_mut(index as usize));
-        if let Some(place) = place {
-            place.copies.push(copy);
-            (place.at, place.settled) = (now, true);
+        let assignment = index.and_then(|index| self.list.get_mut(index as usize));
+        if let Some(assignment) = assignment {
+            assignment.copies.push(copy);
+            (assignment.at, assignment.settled) = (now, true);
         }
     }
 
-    fn get(&self, number: u64) -> Option<&Place> {
+    fn get(&self, number: u64) -> Option<&PathAssignment> {
         self.list.get(number.checked_sub(self.first)? as usize)
     }
 
     /// Some path carries `number`.
     pub fn is_given(&self, number: u64) -> bool {
-        self.get(number).is_some_and(|place| !place.copies.is_empty())
+        self.get(number)
+            .is_some_and(|assignment| !assignment.copies.is_empty())
     }
 
-    /// `path` carries `number`, and repeats it where it is lost.
+    /// `path` carries `number`, and retransmits it where it is lost.
     pub fn is_on(&self, number: u64, path: usize) -> bool {
-        let place = self.get(number);
-        place.is_some_and(|place| place.copies.iter().any(|copy| copy.path == path))
+        let assignment = self.get(number);
+        assignment.is_some_and(|assignment| assignment.copies.iter().any(|copy| copy.path == path))
     }
 
     /// A copy of `number` has arrived, as far as its path knows.
     pub fn has_arrived(&self, number: u64, mut fate: impl FnMut(Copy) -> Fate) -> bool {
-        let place = self.get(number);
-        place.is_some_and(|place| place.copies.iter().any(|copy| fate(*copy) == Fate::Arrived))
+        let assignment = self.get(number);
+        assignment.is_some_and(|assignment| assignment.copies.iter().any(|copy| fate(*copy) == Fate::Arrived))
     }
 
     /// Nothing is gained by giving `number` to the path `chosen` now: it has it, or a copy elsewhere, whose answer is not
@@ -126,13 +127,13 @@ impl Places {
         mut fate: impl FnMut(Copy) -> Fate,
     ) -> bool {
         let of = |path: usize| paths.iter().find(|candidate| candidate.path == path);
-        let (Some(place), Some(chosen)) = (self.get(number), of(chosen)) else {
+        let (Some(assignment), Some(chosen)) = (self.get(number), of(chosen)) else {
             return false;
         };
-        place.copies.iter().any(|copy| {
+        assignment.copies.iter().any(|copy| {
             let comes_first = |carrier: &Candidate| {
-                let arrives = place.at + carrier.smoothed_rtt / 2;
-                now < place.at + carrier.min_rtt && arrives <= now + chosen.smoothed_rtt / 2
+                let arrives = assignment.at + carrier.smoothed_rtt / 2;
+                now < assignment.at + carrier.min_rtt && arrives <= now + chosen.smoothed_rtt / 2
             };
             let elsewhere = of(copy.path).is_some_and(comes_first) && fate(*copy) == Fate::Open;
             copy.path == chosen.path || elsewhere
@@ -146,12 +147,12 @@ impl Places {
             self.owed_from.push(self.first);
         }
         let mut number = self.owed_from[path].max(self.first);
-        let mut is_owed = |place: &Place| {
-            let chosen = place.settled && place.copies.len() == 1;
+        let mut is_owed = |assignment: &PathAssignment| {
+            let chosen = assignment.settled && assignment.copies.len() == 1;
             let had = |copy: &Copy| copy.path == path || fate(*copy) == Fate::Arrived;
-            !chosen && !place.copies.is_empty() && !place.copies.iter().any(had)
+            !chosen && !assignment.copies.is_empty() && !assignment.copies.iter().any(had)
         };
-        while self.get(number).is_some_and(|place| !is_owed(place)) {
+        while self.get(number).is_some_and(|assignment| !is_owed(assignment)) {
             number += 1;
         }
         self.owed_from[path] = number;
@@ -161,23 +162,23 @@ impl Places {
     /// What became of `number` on its path is not to be believed.
     pub fn forget(&mut self, number: u64) {
         let index = number.checked_sub(self.first);
-        if let Some(place) = index.and_then(|index| self.list.get_mut(index as usize)) {
-            place.copies.clear();
+        if let Some(assignment) = index.and_then(|index| self.list.get_mut(index as usize)) {
+            assignment.copies.clear();
         }
     }
 
     /// `path` does not carry `number`: it never left there.
     pub fn forget_copy(&mut self, number: u64, path: usize) {
         let index = number.checked_sub(self.first);
-        if let Some(place) = index.and_then(|index| self.list.get_mut(index as usize)) {
-            place.copies.retain(|copy| copy.path != path);
+        if let Some(assignment) = index.and_then(|index| self.list.get_mut(index as usize)) {
+            assignment.copies.retain(|copy| copy.path != path);
         }
     }
 
     /// The path has ended: what it carried is carried by nobody.
     pub fn forget_path(&mut self, path: usize) {
-        for place in &mut self.list {
-            place.copies.retain(|copy| copy.path != path);
+        for assignment in &mut self.list {
+            assignment.copies.retain(|copy| copy.path != path);
         }
         if let Some(from) = self.owed_from.get_mut(path) {
             *from = self.first; // whoever gets its ordinal next has nothing
@@ -202,12 +203,12 @@ impl Places {
 
     /// Bytes of memory the record takes.
     pub fn memory(&self) -> usize {
-        self.list.capacity() * size_of::<Place>()
+        self.list.capacity() * size_of::<PathAssignment>()
     }
 
-    /// The number that a faster path should repeat now, and that path. `idle`: nothing else can be sent. `fate` tells what
+    /// The number that a faster path should retransmit now, and that path. `idle`: nothing else can be sent. `fate` tells what
     /// a path knows of a copy.
-    pub fn to_repeat(
+    pub fn to_retransmit(
         &mut self,
         now: Time,
         paths: &[Candidate],
@@ -218,14 +219,14 @@ impl Places {
         let fastest = paths.iter().min_by_key(by_speed)?;
         let free = paths.iter().filter(|path| path.has_room).min_by_key(by_speed)?;
         for _ in 0..LOOK_AHEAD {
-            let place = self.list.get((self.seen - self.first) as usize)?;
+            let assignment = self.list.get((self.seen - self.first) as usize)?;
             let slower = |copy: &Copy| {
                 let carrier = paths.iter().find(|path| path.path == copy.path);
                 carrier.filter(|carrier| carrier.smoothed_rtt > fastest.smoothed_rtt)
             };
-            let copy = match place.copies.as_slice() {
+            let copy = match assignment.copies.as_slice() {
                 [] => return None, // not given yet
-                [copy] if !place.settled => *copy,
+                [copy] if !assignment.settled => *copy,
                 _ => {
                     self.seen += 1;
                     continue;
@@ -245,10 +246,10 @@ impl Places {
                 continue;
             }
             // Half of a round trip more than expected: a queue that the path makes for itself is no lateness.
-            let expected = place.at + carrier.smoothed_rtt * 3 / 2;
+            let expected = assignment.at + carrier.smoothed_rtt * 3 / 2;
             let overdue = expected + carrier.rtt_variation * 4 < now;
             // Not for a path that is only slowed down for the moment: its queue is in front of both.
-            let sooner = idle && now + free.smoothed_rtt < place.at + carrier.min_rtt;
+            let sooner = idle && now + free.smoothed_rtt < assignment.at + carrier.min_rtt;
             if fate == Fate::Lost || overdue || sooner {
                 let number = self.seen;
                 self.seen += 1;
@@ -271,18 +272,18 @@ mod tests {
     }
 
     /// Number 10 on the fast path, 11 and 12 on the slow one, given at 0 ms.
-    fn three() -> Places {
-        let mut places = Places::new(10);
+    fn three() -> PathAssignments {
+        let mut assignments = PathAssignments::new(10);
         for (number, path) in [(10, 0), (11, 1), (12, 1)] {
             let copies = SmallVec::from_slice(&[Copy { path, number }]);
-            let place = Place {
+            let assignment = PathAssignment {
                 copies,
                 at: at(0),
                 settled: false,
             };
-            places.record(number, place);
+            assignments.record(number, assignment);
         }
-        places
+        assignments
     }
 
     fn paths(fast_has_room: bool) -> [Candidate; 2] {
@@ -290,32 +291,39 @@ mod tests {
     }
 
     #[test]
-    fn what_a_slower_path_lost_or_is_late_with_is_repeated_once() {
-        let ask =
-            |places: &mut Places, ms, idle, fate| places.to_repeat(at(ms), &paths(true), idle, |_| fate);
+    fn what_a_slower_path_lost_or_is_late_with_is_retransmitted_once() {
+        let ask = |assignments: &mut PathAssignments, ms, idle, fate| {
+            assignments.to_retransmit(at(ms), &paths(true), idle, |_| fate)
+        };
         assert_eq!(ask(&mut three(), 150, false, Fate::Open), None, "not late yet");
         assert_eq!(ask(&mut three(), 151, false, Fate::Open), Some((11, 0)));
         assert_eq!(ask(&mut three(), 50, false, Fate::Lost), Some((11, 0)));
         assert_eq!(ask(&mut three(), 200, false, Fate::Arrived), None);
-        let mut places = three();
-        assert_eq!(ask(&mut places, 151, false, Fate::Open), Some((11, 0)));
-        assert_eq!(ask(&mut places, 151, false, Fate::Open), Some((12, 0)));
-        assert_eq!(ask(&mut places, 151, false, Fate::Open), None);
+        let mut assignments = three();
+        assert_eq!(ask(&mut assignments, 151, false, Fate::Open), Some((11, 0)));
+        assert_eq!(ask(&mut assignments, 151, false, Fate::Open), Some((12, 0)));
+        assert_eq!(ask(&mut assignments, 151, false, Fate::Open), None);
     }
 
     /// Numbers were passed over for good when only the path that carried them had room: what it lost then held up the
-    /// reader until it had repeated it itself.
+    /// reader until it had retransmitted it itself.
     #[test]
     fn what_waits_for_a_full_path_is_not_forgotten() {
-        let mut places = three();
+        let mut assignments = three();
         let lost = |copy: Copy| if copy.path == 1 { Fate::Lost } else { Fate::Arrived };
-        assert_eq!(places.to_repeat(at(50), &paths(false), false, lost), None);
-        assert_eq!(places.to_repeat(at(60), &paths(true), false, lost), Some((11, 0)));
+        assert_eq!(
+            assignments.to_retransmit(at(50), &paths(false), false, lost),
+            None
+        );
+        assert_eq!(
+            assignments.to_retransmit(at(60), &paths(true), false, lost),
+            Some((11, 0))
+        );
     }
 
     #[test]
-    fn an_idle_path_repeats_what_it_would_bring_sooner() {
-        let ask = |ms, paths: &[Candidate]| three().to_repeat(at(ms), paths, true, |_| Fate::Open);
+    fn an_idle_path_retransmits_what_it_would_bring_sooner() {
+        let ask = |ms, paths: &[Candidate]| three().to_retransmit(at(ms), paths, true, |_| Fate::Open);
         assert_eq!(ask(79, &paths(true)), Some((11, 0)));
         assert_eq!(ask(80, &paths(true)), None, "the answers would come together");
         assert_eq!(ask(0, &paths(false)), None, "only slower paths have room");
@@ -329,14 +337,14 @@ mod tests {
         assert!(covered(40, 0, Fate::Open) && covered(99, 0, Fate::Open));
         assert!(!covered(100, 0, Fate::Open) && !covered(40, 0, Fate::Lost));
         assert!(covered(0, 1, Fate::Open), "it has it");
-        let mut places = three();
-        places.forget_path(1);
-        assert!(places.is_given(10) && !places.is_given(11));
+        let mut assignments = three();
+        assignments.forget_path(1);
+        assert!(assignments.is_given(10) && !assignments.is_given(11));
     }
 
     #[test]
     fn a_path_owes_what_another_carries_and_has_not_delivered() {
-        let mut places = three();
+        let mut assignments = three();
         let arrived = |number| {
             move |copy: Copy| {
                 if copy.number == number {
@@ -347,62 +355,62 @@ mod tests {
             }
         };
         let open = |_| Fate::Open;
-        assert_eq!(places.owed(0, open), Some(11), "10 it has");
-        assert_eq!(places.owed(0, open), Some(11), "until it is given");
-        places.add_copy(11, at(5), Copy { path: 0, number: 20 });
-        assert_eq!(places.owed(0, arrived(12)), None);
-        assert_eq!(places.owed(1, open), Some(10));
+        assert_eq!(assignments.owed(0, open), Some(11), "10 it has");
+        assert_eq!(assignments.owed(0, open), Some(11), "until it is given");
+        assignments.add_copy(11, at(5), Copy { path: 0, number: 20 });
+        assert_eq!(assignments.owed(0, arrived(12)), None);
+        assert_eq!(assignments.owed(1, open), Some(10));
         assert_eq!(
-            places.owed(2, arrived(10)),
+            assignments.owed(2, arrived(10)),
             Some(11),
             "two paths carry it, and the third owes it"
         );
-        let record = |places: &mut Places, number, settled, paths: &[usize]| {
+        let record = |assignments: &mut PathAssignments, number, settled, paths: &[usize]| {
             let copies = paths.iter().map(|path| Copy { path: *path, number });
-            let place = Place {
+            let assignment = PathAssignment {
                 copies: copies.collect(),
                 at: at(5),
                 settled,
             };
-            places.record(number, place);
+            assignments.record(number, assignment);
         };
-        record(&mut places, 13, true, &[1]); // the application chose its path
-        record(&mut places, 15, false, &[1]); // and 14 carries nothing
-        assert_eq!(places.owed(0, open), Some(15));
-        places.forget_path(0); // 10 nobody carries now, and 11 stays with the path that is left
+        record(&mut assignments, 13, true, &[1]); // the application chose its path
+        record(&mut assignments, 15, false, &[1]); // and 14 carries nothing
+        assert_eq!(assignments.owed(0, open), Some(15));
+        assignments.forget_path(0); // 10 nobody carries now, and 11 stays with the path that is left
         assert_eq!(
-            places.owed(0, open),
+            assignments.owed(0, open),
             Some(12),
             "whoever gets the ordinal next has nothing"
         );
-        places.release_below(13);
-        assert_eq!(places.owed(0, open), Some(15));
+        assignments.release_below(13);
+        assert_eq!(assignments.owed(0, open), Some(15));
     }
 
     #[test]
     fn what_is_acknowledged_or_chosen_by_the_application_is_left_alone() {
-        let mut places = three();
-        places.release_below(12);
-        let late = places.to_repeat(at(500), &paths(true), false, |copy| {
+        let mut assignments = three();
+        assignments.release_below(12);
+        let late = assignments.to_retransmit(at(500), &paths(true), false, |copy| {
             assert_eq!(copy.number, 12);
             Fate::Open
         });
         assert_eq!(late, Some((12, 0)));
-        places.release_below(20);
+        assignments.release_below(20);
         assert_eq!(
-            places.to_repeat(at(500), &paths(true), true, |_| Fate::Lost),
+            assignments.to_retransmit(at(500), &paths(true), true, |_| Fate::Lost),
             None
         );
-        places.record(
+        assignments.record(
             22,
-            Place {
+            PathAssignment {
                 copies: SmallVec::from_slice(&[Copy { path: 1, number: 30 }]),
                 at: at(500),
                 settled: true,
             },
         );
         assert_eq!(
-            places.to_repeat(at(900), &paths(true), true, |_| Fate::Lost),
+            assignments.to_retransmit(at(900), &paths(true), true, |_| Fate::Lost),
             None
         );
     }

@@ -36,24 +36,24 @@ impl Visitor {
     }
 }
 
-/// Who has one.
-pub struct Places {
+/// Who has a place, and how many there are.
+pub struct AdmissionLimit {
     most: usize,
     taken: usize,
     sources: Sources,
     keys: BTreeMap<PublicKey, usize>,
 }
 
-impl Default for Places {
+impl Default for AdmissionLimit {
     fn default() -> Self {
         Self::at_most(MAX_TRANSFERS)
     }
 }
 
-impl Places {
+impl AdmissionLimit {
     /// So many places.
     pub fn at_most(most: usize) -> Self {
-        Places {
+        AdmissionLimit {
             most,
             taken: 0,
             sources: Sources::default(),
@@ -108,15 +108,15 @@ mod tests {
     #[test]
     fn one_address_and_one_key_leave_places_to_others() {
         for (same_source, same_key) in [(true, true), (true, false), (false, true)] {
-            let mut places = Places::default();
+            let mut limit = AdmissionLimit::default();
             let of = |n: u8| visitor(if same_source { 1 } else { n }, if same_key { 1 } else { n });
-            let taken = (2..200).filter(|n| places.take(&of(*n))).count();
+            let taken = (2..200).filter(|n| limit.take(&of(*n))).count();
             assert_eq!(taken, MAX_TRANSFERS / 2);
-            let others = (2..200).filter(|n| places.take(&visitor(*n, *n))).count();
+            let others = (2..200).filter(|n| limit.take(&visitor(*n, *n))).count();
             assert_eq!(others, MAX_TRANSFERS / 2, "and all places are taken");
-            (2..).take(taken).for_each(|n| places.leave(&of(n)));
-            assert!(places.take(&of(7)), "what he gave back can be had again");
+            (2..).take(taken).for_each(|n| limit.leave(&of(n)));
+            assert!(limit.take(&of(7)), "what he gave back can be had again");
         }
-        assert!(!Places::default().take(&Visitor::default()));
+        assert!(!AdmissionLimit::default().take(&Visitor::default()));
     }
 }
