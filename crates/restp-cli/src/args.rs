@@ -203,7 +203,7 @@ pub struct Send {
     /// Leave out what has such a name in a folder, such as .git or '*.tmp'; or, with / in it, such a path below the folder that was
     /// named. May be repeated
     #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<glob::Pattern>,
+    pub exclude: Vec<crate::transfer::Exclusion>,
     /// Send no more than this in a second, such as 20Mbit/s
     #[arg(long, value_name = "RATE")]
     pub limit: Option<String>,

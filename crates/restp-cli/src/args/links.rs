@@ -184,7 +184,7 @@ A relay sees who sends to whom, and how much; what it forwards is sealed from en
 where the other one is: they go on without it as soon as a direct path works.
 
 Each host, and each of its peers, is given a UDP port of the relay (--ports), beside the one that it listens at: let \
-these through its firewall. A host gets the same port again from a relay that has started again.";
+these through its firewall. As a rule a host gets the same port again from a relay that has started again.";
 
 #[derive(Debug, Args)]
 pub struct Relay {

@@ -2,7 +2,7 @@
 //! receiver has not noticed yet.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 /// What tells transfers apart.
@@ -10,7 +10,14 @@ pub type Id = [u8; 20];
 
 /// The transfers that run into one folder.
 #[derive(Clone, Debug, Default)]
-pub struct Claims(Arc<Mutex<BTreeMap<Id, Weak<Slot>>>>);
+pub struct Claims(Arc<Mutex<Running>>);
+
+#[derive(Debug, Default)]
+struct Running {
+    slots: BTreeMap<Id, Weak<Slot>>,
+    /// No more are taken.
+    is_closed: bool,
+}
 
 #[derive(Debug)]
 struct Slot {
@@ -37,16 +44,32 @@ impl Claims {
             *newest += 1;
             number = *newest;
         });
-        Some(Claim {
+        let newest = slot.newest.subscribe();
+        let held = slot.held.clone().lock_owned().await;
+        // The one before may have come to its end meanwhile.
+        (!self.running().is_closed).then_some(Claim {
             number,
-            newest: slot.newest.subscribe(),
-            _held: slot.held.clone().lock_owned().await,
+            newest,
+            _held: held,
             _slot: slot,
         })
     }
 
+    /// The only one that was wanted has come.
+    pub fn close(&self) {
+        self.running().is_closed = true;
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn slot(&self, id: Id, only_one: bool) -> Option<Arc<Slot>> {
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running();
+        if running.is_closed {
+            return None;
+        }
+        let slots = &mut running.slots;
         slots.retain(|_, slot| slot.strong_count() > 0);
         if let Some(slot) = slots.get(&id).and_then(Weak::upgrade) {
             return Some(slot);
@@ -97,6 +120,8 @@ mod tests {
         drop(first);
         let second = second.await.expect("taken").expect("the same");
         assert!(claims.take([3; 20], true).await.is_none());
+        claims.close();
+        assert!(claims.take([1; 20], true).await.is_none(), "it has come");
         assert!(timeout(Duration::ZERO, second.superseded()).await.is_err());
     }
 }

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use tokio::sync::mpsc;
 
@@ -67,6 +68,8 @@ pub struct Inventory {
     answers: mpsc::Sender<Answer>,
     /// Files of which nothing is there, not told yet.
     nothing: u32,
+    /// Entries before this one are over, or do not come: nobody wants to know what is there of them.
+    over: Arc<AtomicUsize>,
 }
 
 /// Nobody wants to know any more.
@@ -78,7 +81,7 @@ impl Inventory {
         folder: &Folder,
         manifest: Arc<Manifest>,
         peer: Vec<u8>,
-        answers: mpsc::Sender<Answer>,
+        (answers, over): (mpsc::Sender<Answer>, Arc<AtomicUsize>),
     ) -> Self {
         Inventory {
             folder: folder.clone(),
@@ -87,6 +90,7 @@ impl Inventory {
             peer,
             answers,
             nothing: 0,
+            over,
         }
     }
 
@@ -112,7 +116,7 @@ impl Inventory {
             }
             match has {
                 0 => self.nothing += 1,
-                _ => self.digests(&there)?,
+                _ => self.digests(number, &there)?,
             }
             // While the sender may be waiting for it, and in few answers otherwise.
             if self.nothing >= RUN || has > 0 {
@@ -180,7 +184,7 @@ impl Inventory {
         }
     }
 
-    fn digests(&mut self, there: &There) -> Result<(), Gone> {
+    fn digests(&mut self, number: usize, there: &There) -> Result<(), Gone> {
         let has = there.basis.has;
         self.flush()?;
         self.say(Answer::Has(has))?;
@@ -188,9 +192,14 @@ impl Inventory {
         let mut chunk = vec![0; CHUNK_BYTES];
         for begin in (0..has).step_by(CHUNK_BYTES) {
             let length = (has - begin).min(CHUNK_BYTES as u64) as usize;
-            // What cannot be read, or was cut meanwhile, is sent: nothing has this digest.
-            let read = there.read(&mut chunk[..length], begin);
-            let digest = read.map(|()| Digest::from(Sha256::digest(&chunk[..length])));
+            // What cannot be read, or was cut meanwhile, is sent: nothing has this digest. Nor has what nobody asks for any more, of
+            // which the sender only counts them.
+            let digest = if self.over.load(Ordering::Relaxed) > number {
+                None
+            } else {
+                let read = there.read(&mut chunk[..length], begin);
+                read.ok().map(|()| Digest::from(Sha256::digest(&chunk[..length])))
+            };
             digests.push(digest.unwrap_or_default());
             if digests.len() == MAX_BODY_BYTES / size_of::<Digest>() {
                 self.say(Answer::Digests(std::mem::take(&mut digests)))?;
@@ -259,7 +268,12 @@ mod tests {
         let manifest = Manifest::new(names.iter().map(entry).collect()).expect("good");
         let (tell, told) = mpsc::channel(8);
         (
-            Inventory::of(folder, Arc::new(manifest), b"peer".to_vec(), tell),
+            Inventory::of(
+                folder,
+                Arc::new(manifest),
+                b"peer".to_vec(),
+                (tell, Arc::default()),
+            ),
             told,
         )
     }
@@ -304,7 +318,7 @@ mod tests {
         let manifest = Arc::new(Manifest::new(entries).expect("good"));
         let (tell, mut answers) = mpsc::channel(8);
         let (told, bases) = std::sync::mpsc::sync_channel(8);
-        Inventory::of(&folder, manifest, b"peer".to_vec(), tell).tell(&told);
+        Inventory::of(&folder, manifest, b"peer".to_vec(), (tell, Arc::default())).tell(&told);
         assert!(matches!(bases.try_recv(), Ok(Err(_))), "a link is no folder");
         assert_eq!(answers.try_recv(), Ok(Answer::Nothing(1)));
     }
@@ -326,12 +340,21 @@ mod tests {
             part: Some(file),
             kept: None,
         };
-        assert!(inventory.digests(&there).is_ok());
+        assert!(inventory.digests(0, &there).is_ok());
+        // Of a file that does not come after all they are only counted.
+        let mut over = inventory;
+        over.over.store(1, Ordering::Relaxed);
+        assert!(over.digests(0, &there).is_ok());
         let first = Digest::from(Sha256::digest([7; CHUNK_BYTES]));
         assert_eq!(answers.try_recv(), Ok(Answer::Has(has)));
         assert_eq!(
             answers.try_recv(),
             Ok(Answer::Digests(vec![first, Digest::default()]))
+        );
+        assert_eq!(answers.try_recv(), Ok(Answer::Has(has)));
+        assert_eq!(
+            answers.try_recv(),
+            Ok(Answer::Digests(vec![Digest::default(); 2]))
         );
     }
 }

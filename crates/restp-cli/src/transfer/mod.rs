@@ -75,7 +75,7 @@ pub use receiver::{Arrival, ReceiveError, Rejection, UserTimeout, receive, refus
 pub use sender::{Introduction, SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
-pub use walk::{STDIN, Selection, Unsendable};
+pub use walk::{Exclusion, STDIN, Selection, Unsendable};
 pub use watch::{Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.

@@ -102,7 +102,7 @@ pub struct UserTimeout {
 
 impl UserTimeout {
     /// The longest that a sender is followed: it costs a place.
-    const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+    const MOST: Duration = Duration::from_secs(24 * 3600);
 
     fn with(self, sender_seconds: u32) -> Duration {
         let senders = Duration::from_secs(sender_seconds.into()).min(Self::MOST);
@@ -165,6 +165,10 @@ pub async fn receive(
     };
     match received {
         Ok(delivery) => {
+            // Before anybody else comes to word.
+            if folder.takes_one {
+                folder.claims().close();
+            }
             say(
                 connection,
                 &Answer::Verified(delivery.digest, delivery.skipped_files),
@@ -173,16 +177,16 @@ pub async fn receive(
             connection.finish();
             Ok(Arrival {
                 places: (manifest.entries().iter().enumerate())
-                    .filter(|(number, entry)| entry.parent.is_none() && !delivery.left_out.contains(number))
+                    .filter(|(number, entry)| {
+                        entry.parent.is_none() && delivery.left_out.binary_search(number).is_err()
+                    })
                     .map(|(_, entry)| folder.path().join(&entry.name))
                     .collect(),
                 tally: Tally {
                     digest: delivery.digest,
                     files: (manifest.files().count() - delivery.left_out.len()) as u64,
                     skipped_files: delivery.skipped_files,
-                    left_out: (delivery.left_out.iter())
-                        .map(|number| manifest.path(*number))
-                        .collect(),
+                    left_out: left_out(&manifest, &delivery.left_out),
                 },
             })
         }
@@ -212,6 +216,19 @@ pub async fn receive(
             Err(error)
         }
     }
+}
+
+/// So many paths at most are told of files that were left out: a list may name very many, and long ones.
+const MOST_LEFT_OUT: usize = 100;
+
+fn left_out(manifest: &Manifest, numbers: &[usize]) -> Vec<String> {
+    let told = numbers.iter().take(MOST_LEFT_OUT);
+    let mut paths: Vec<_> = told.map(|number| manifest.path(*number)).collect();
+    let more = numbers.len() - paths.len();
+    if more > 0 {
+        paths.push(format!("and {more} more"));
+    }
+    paths
 }
 
 /// Tells a peer why it is not served, and leaves time to hear it. A connection that would not carry the sentence for

@@ -84,6 +84,23 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// Is it this file that has vanished, changed, or may not be read? A disk that fails is no matter of one file.
+    fn is_of_the_file(&self) -> bool {
+        match self {
+            SourceError::Open { source, .. } => {
+                // A link in its place is not followed.
+                let is_link = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+                is_link
+                    || matches!(
+                        source.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                    )
+            }
+            SourceError::Changed { .. } | SourceError::Untold(_) => true,
+            _ => false,
+        }
+    }
+
     /// `path` cannot be opened.
     pub fn open(path: &Path, source: io::Error) -> Self {
         SourceError::Open {
@@ -223,7 +240,7 @@ impl Source {
             let digest = match read {
                 Ok(Some(digest)) => digest,
                 Ok(None) => return Ok(None),
-                Err(error) if leaves => match reading.leave(&error) {
+                Err(error) if leaves && error.is_of_the_file() => match reading.leave(&error) {
                     true => continue,
                     false => return Ok(None),
                 },

@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -182,13 +183,20 @@ impl Target {
         let (told, bases) = std::sync::mpsc::sync_channel(FILES_AHEAD);
         let (tell, answers) = mpsc::channel(CHUNKS_AHEAD);
         let (report, written) = oneshot::channel();
-        let inventory = Inventory::of(folder, manifest.clone(), peer.clone(), tell);
+        let over = Arc::new(AtomicUsize::new(0));
+        let inventory = Inventory::of(folder, manifest.clone(), peer.clone(), (tell, over.clone()));
         let held = claim.clone();
         tokio::task::spawn_blocking(move || {
             inventory.tell(&told);
             drop(held);
         });
-        let writer = Writer::new(folder, (manifest.clone(), peer), arriving, bases, claim.clone());
+        let writer = Writer::new(
+            folder,
+            (manifest.clone(), peer),
+            arriving,
+            (bases, over),
+            claim.clone(),
+        );
         // The receiver of the report is gone when the transfer has ended for another reason.
         tokio::task::spawn_blocking(move || report.send(writer.write()));
         let target = Target {

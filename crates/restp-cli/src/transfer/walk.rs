@@ -2,11 +2,12 @@
 
 use super::manifest::{self, Entry, Kind, Manifest, ManifestError, Modified};
 use super::source::SourceError;
-use glob::{MatchOptions, Pattern};
+use glob::{MatchOptions, Pattern, PatternError};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// What a transfer is made of, and where it lies.
 #[derive(Debug)]
@@ -51,7 +52,29 @@ pub struct Selection {
     /// What becomes of what cannot be sent.
     pub unsendable: Unsendable,
     /// What is not wanted: by its name, or with `/` in it by its path below what was named. Nobody hears of it.
-    pub excluded: Vec<Pattern>,
+    pub excluded: Vec<Exclusion>,
+}
+
+/// Names, or paths, that are not wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exclusion {
+    pattern: Pattern,
+    /// It speaks of paths below what was named.
+    is_path: bool,
+}
+
+impl FromStr for Exclusion {
+    type Err = PatternError;
+    /// `/` in front stands for the folder that was named, `/` behind changes nothing, as in other programs.
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let trimmed = text.trim_end_matches('/');
+        let below = trimmed.strip_prefix("./").unwrap_or(trimmed);
+        let is_path = below.contains('/') || trimmed.len() > below.len();
+        Ok(Exclusion {
+            pattern: Pattern::new(below.trim_start_matches('/'))?,
+            is_path,
+        })
+    }
 }
 
 impl From<Unsendable> for Selection {
@@ -72,13 +95,9 @@ impl Selection {
             ..MatchOptions::new()
         };
         let name = below.file_name().map(Path::new).unwrap_or(below);
-        self.excluded.iter().any(|pattern| {
-            let what = if pattern.as_str().contains('/') {
-                below
-            } else {
-                name
-            };
-            pattern.matches_path_with(what, rules)
+        self.excluded.iter().any(|excluded| {
+            let what = if excluded.is_path { below } else { name };
+            excluded.pattern.matches_with(&what.to_string_lossy(), rules)
         })
     }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc as threads};
 use tokio::sync::mpsc;
 
@@ -31,6 +32,8 @@ pub struct Writer {
     arriving: mpsc::Receiver<Piece>,
     /// What there is of each file.
     bases: threads::Receiver<io::Result<Basis>>,
+    /// Entries before this one are over, or do not come.
+    over: Arc<AtomicUsize>,
     /// Let go when the last part is closed.
     _claim: Arc<Claim>,
 }
@@ -61,7 +64,7 @@ impl Writer {
         folder: &Folder,
         (manifest, peer): (Arc<Manifest>, Vec<u8>),
         arriving: mpsc::Receiver<Piece>,
-        bases: threads::Receiver<io::Result<Basis>>,
+        (bases, over): (threads::Receiver<io::Result<Basis>>, Arc<AtomicUsize>),
         claim: Arc<Claim>,
     ) -> Self {
         Writer {
@@ -73,6 +76,7 @@ impl Writer {
             peer,
             arriving,
             bases,
+            over,
             _claim: claim,
         }
     }
@@ -97,7 +101,9 @@ impl Writer {
             match entry.kind {
                 Kind::Folder => self.make_folder(number, entry)?,
                 Kind::File(_) => {
-                    let Some(copied) = self.file(number)? else {
+                    let copied = self.file(number)?;
+                    self.over.store(number + 1, Ordering::Relaxed);
+                    let Some(copied) = copied else {
                         left_out.push(number);
                         continue;
                     };

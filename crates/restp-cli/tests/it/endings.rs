@@ -271,6 +271,26 @@ fn a_receiver_of_one_transfer_tells_a_second_sender_so_and_goes_on() {
     assert_eq!(common::names(transfer.receiver.folder.path()), ["a"]);
 }
 
+/// The first one's place was free as soon as its file was there, a round trip before it was reported.
+#[test]
+fn a_receiver_of_one_transfer_takes_no_second_one_while_it_says_goodbye_to_the_first() {
+    let transfer = begin(&[], &FOR_EVER, "delay = \"500 ms\"\n", 1 << 10);
+    let inbox = transfer.receiver.folder.path();
+    common::wait_until("the first is there", || common::names(inbox) == ["a"]);
+    let folder = tempfile::tempdir().unwrap();
+    let other = write(folder.path(), "b", b"b");
+    let refused = restp(&["send", other.to_str().unwrap(), &transfer.receiver.ticket]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(transfer.sender.end().code, Some(0));
+    let received = transfer.receiver.running.end();
+    assert_eq!(
+        (received.code, received.json()["bytes"].as_u64()),
+        (Some(0), Some(1 << 10)),
+        "{received:?}"
+    );
+    assert_eq!(common::names(transfer.receiver.folder.path()), ["a"]);
+}
+
 #[test]
 fn files_that_cannot_be_read_are_named_before_anything_is_sent() {
     let folder = tempfile::tempdir().unwrap();

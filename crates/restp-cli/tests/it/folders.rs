@@ -158,14 +158,31 @@ fn a_folder_with_what_no_receiver_takes_is_not_sent() {
 fn what_is_excluded_stays_here_with_all_that_is_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().join("top");
-    for path in [".git/config", "a.tmp", "b", "in/c.tmp", "in/d", "in/deep/d"] {
+    for path in [
+        ".git/config",
+        "a.tmp",
+        "b",
+        "in/c.tmp",
+        "in/d",
+        "in/deep/d",
+        "in/deep2/d",
+    ] {
         fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
         write(&top, path, b"x");
     }
     nix::unistd::mkfifo(&top.join("p.tmp"), nix::sys::stat::Mode::S_IRUSR).unwrap();
     let receiver = Receiver::start(&["--once"]);
     let top = top.to_str().unwrap();
-    let excluded = ["--exclude", ".*", "--exclude", "*.tmp", "--exclude", "in/d"];
+    let excluded = [
+        "--exclude",
+        ".*",
+        "--exclude",
+        "*.tmp",
+        "--exclude",
+        "/in/d",
+        "--exclude",
+        "deep2/",
+    ];
     let sent = restp(&[&["send", top, &receiver.ticket], &excluded[..]].concat());
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let arrived = receiver.folder.path().join("top");

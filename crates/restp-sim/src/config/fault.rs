@@ -73,7 +73,10 @@ fn plain(message: &str) -> String {
     let words = match expected {
         "f64" if found.contains('%') => "a number: 0.01 for 1 %",
         "f64" => "a number, such as 0.01",
-        "u64" | "u32" | "u16" | "u8" | "usize" => "a whole number",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u16" => "a whole number from 0 to 65535",
+        "u8" => "a whole number from 0 to 255",
         "a boolean" => "true or false",
         _ => return message.to_owned(),
     };

@@ -8,8 +8,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// So many ports are tried before there is none.
-const TRIES: u16 = 512;
+/// So many ports are tried before there is none: for a host, which asks seldom, and for a peer, which costs one datagram.
+const HOST_TRIES: u32 = 128;
+const PEER_TRIES: u32 = 16;
+/// Odd, so that all numbers come before one comes again, and near the golden section, so that they lie far from each other (Knuth,
+/// volume 3, §6.4).
+const SPREAD: u16 = 40_503;
 
 /// The ports of one address, within bounds that a firewall may know.
 #[derive(Debug)]
@@ -22,40 +26,44 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    pub(super) fn new(ip: IpAddr, range: &RangeInclusive<u16>) -> Self {
+    /// `begin` is any number: of several relays each begins elsewhere.
+    pub(super) fn new(ip: IpAddr, range: &RangeInclusive<u16>, begin: u16) -> Self {
         let (first, last) = (*range.start(), *range.end());
         Ports {
             ip,
             first,
             count: u32::from(last.saturating_sub(first)) + 1,
-            next: AtomicU16::new(0),
+            next: AtomicU16::new(begin),
         }
     }
 
-    /// For the host `id`: always the same one, or the next that is free. They begin in the lower half, where peers do not.
+    /// For the host `id`: the same one as a rule, or else the next that is free. They begin in the lower half, where no peers are.
     pub(super) fn for_host(&self, id: &RegistrationId) -> io::Result<ReplySocket> {
         let [a, b, c, d, ..] = *id;
-        self.open(u32::from_be_bytes([a, b, c, d]) % self.count.div_ceil(2))
+        let begin = u32::from_be_bytes([a, b, c, d]) % self.count.div_ceil(2);
+        self.open((0..self.count.min(HOST_TRIES)).map(|more| (begin + more) % self.count))
     }
 
     /// For the next peer of any host.
     pub(super) fn for_peer(&self) -> io::Result<ReplySocket> {
-        let upper = self.count - self.count.div_ceil(2);
-        let next = u32::from(self.next.fetch_add(1, Ordering::Relaxed));
-        self.open(self.count.div_ceil(2) + next % upper.max(1))
+        let upper = self.count / 2;
+        // Ports that are taken lie together: each try is elsewhere.
+        let place = |place: u32| match upper {
+            ..=PEER_TRIES => place,
+            _ => {
+                let next = self.next.fetch_add(1, Ordering::Relaxed);
+                (u32::from(next.wrapping_mul(SPREAD)) * upper) >> u16::BITS
+            }
+        };
+        self.open((0..upper.min(PEER_TRIES)).map(|more| self.count - upper + place(more)))
     }
 
-    /// The first free port at or behind so many others, round the end.
-    fn open(&self, begin: u32) -> io::Result<ReplySocket> {
-        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-        for more in 0..self.count.min(TRIES.into()) {
-            let port = self.first + ((begin + more) % self.count) as u16;
-            match ReplySocket::bind(SocketAddr::new(self.ip, port)) {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
-                other => return other,
-            }
-        }
-        Err(last)
+    /// The first of these, counted from the first of all, that is free.
+    fn open(&self, mut places: impl Iterator<Item = u32>) -> io::Result<ReplySocket> {
+        let port = |place| SocketAddr::new(self.ip, self.first + place as u16);
+        places
+            .find_map(|place| ReplySocket::bind(port(place)).ok())
+            .ok_or_else(|| io::ErrorKind::AddrInUse.into())
     }
 }
 
@@ -73,8 +81,8 @@ mod tests {
     #[tokio::test]
     async fn a_host_has_the_same_port_again_unless_somebody_has_it() {
         let (before, after) = (
-            Ports::new(AT, &(20_000..=20_999)),
-            Ports::new(AT, &(20_000..=20_999)),
+            Ports::new(AT, &(20_000..=20_999), 0),
+            Ports::new(AT, &(20_000..=20_999), 0),
         );
         let first = before.for_host(&[9; 16]);
         let given = port(&first);
@@ -87,9 +95,10 @@ mod tests {
 
     #[tokio::test]
     async fn ports_are_within_their_bounds_and_come_to_an_end() {
-        let ports = Ports::new(AT, &(21_000..=21_004));
-        let hosts: Vec<_> = (0..2).map(|n| ports.for_host(&[n; 16])).collect();
-        let peers: Vec<_> = (0..3).map(|_| ports.for_peer()).collect();
+        let ports = Ports::new(AT, &(21_000..=21_004), 0);
+        let peers: Vec<_> = (0..2).map(|_| ports.for_peer()).collect();
+        assert!(ports.for_peer().is_err(), "the lower half is for hosts");
+        let hosts: Vec<_> = (0..3).map(|n| ports.for_host(&[n; 16])).collect();
         let mut all: Vec<_> = hosts.iter().chain(&peers).map(port).collect();
         all.sort_unstable();
         assert_eq!(all, [21_000, 21_001, 21_002, 21_003, 21_004]);
@@ -98,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_port_is_enough_for_one_host_at_the_end_of_all_ports() {
-        let ports = Ports::new(AT, &(u16::MAX..=u16::MAX));
+        let ports = Ports::new(AT, &(u16::MAX..=u16::MAX), 0);
         let host = ports.for_host(&[7; 16]);
         assert_eq!(port(&host), u16::MAX);
         assert!(ports.for_peer().is_err());

@@ -116,7 +116,7 @@ impl Relay {
             shared: Arc::new(Shared {
                 clock: Clock::start(),
                 users: Mutex::new(Users::new(config.most_users)),
-                ports: Ports::new(config.listen.ip(), &config.ports),
+                ports: Ports::new(config.listen.ip(), &config.ports, u16::from_be_bytes(*random()?)),
                 config,
                 forwarded_bytes: AtomicU64::new(0),
                 over_limit: AtomicU64::new(0),

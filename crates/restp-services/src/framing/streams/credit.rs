@@ -5,6 +5,8 @@ use super::frame::Violation;
 /// An account of one kind of bytes, or of streams.
 #[derive(Debug)]
 pub(super) struct Credit {
+    /// What the peer has without being told.
+    initial: u64,
     granted: u64,
     /// How much was used when that was granted.
     granted_at: u64,
@@ -18,6 +20,7 @@ impl Credit {
     /// The peer has `initial` without being told.
     pub(super) fn new(initial: u64) -> Self {
         Credit {
+            initial,
             granted: initial,
             granted_at: 0,
             used: 0,
@@ -33,7 +36,8 @@ impl Credit {
     }
     /// What came and was not consumed.
     pub(super) fn held(&self) -> u64 {
-        self.used - self.consumed
+        // After a breach the reader may be ahead.
+        self.used.saturating_sub(self.consumed)
     }
 
     /// The peer has used what is below `end`.
@@ -50,8 +54,9 @@ impl Credit {
         self.consumed = self.consumed.max(end);
     }
 
-    /// There is more to grant where `window` may be outstanding, sent and not consumed, and the peer has used a quarter of what it had when it was told last: news then arrive before
-    /// it has used the rest, where the window has four times what is in flight or more.
+    /// There is more to grant where `window` may be outstanding, sent and not consumed, and the peer has used a quarter of what it
+    /// had when it was told last: news then arrive before it has used the rest, where the window has four times what is in flight
+    /// or more.
     fn is_owed(&self, window: u64) -> bool {
         let had = self.granted - self.granted_at;
         self.consumed + window > self.granted && (self.used - self.granted_at) * 4 >= had
@@ -66,7 +71,7 @@ impl Credit {
 
     /// True once, when the peer knows of no more than what it has without being told, and there is more.
     pub(super) fn first_falls_due(&mut self, window: u64) -> bool {
-        let falls = !self.is_due && self.granted_at == 0 && self.consumed + window > self.granted;
+        let falls = !self.is_due && self.granted == self.initial && self.consumed + window > self.granted;
         self.is_due |= falls;
         falls
     }

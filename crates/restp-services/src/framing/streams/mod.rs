@@ -157,8 +157,9 @@ impl Streams {
         (self.send_buffer_bytes / self.streams.len().max(1)).max(LEAST_SHARE_BYTES)
     }
     /// Bytes of a stream that may wait to be read: what is free of the buffer is shared by the streams that are open, so that
-    /// readers that stall leave room for those that do not, however many stall and in whatever order. A part of the buffer is
-    /// never shared out: it is for what streams may send without being told.
+    /// readers that stall leave room for those that do not, as long as what all may send without being told has room as well: a part
+    /// of the buffer is kept for that. What is granted is not taken back: many streams that were fast and whose readers stall at the
+    /// same moment may still hold everything until one of them reads.
     fn room_of_one(&self) -> u64 {
         let kept = (INITIAL_STREAM_BYTES * u64::from(self.limits.most)).min(self.window_bytes / 4);
         let free = (self.window_bytes - kept).saturating_sub(self.credit.held());
