@@ -14,7 +14,7 @@ use tokio::time::timeout;
 #[tokio::test]
 async fn who_does_not_have_the_ticket_sends_nothing() {
     let receiver = Receiver::start(&[]);
-    let mut guess = offer(3, b"a", b"");
+    let mut guess = offer(4, b"a", b"");
     for byte in [0, 1, 0xff] {
         guess[5..21].fill(byte);
         let said = answers(&receiver.address, guess.clone()).await;
@@ -77,8 +77,8 @@ async fn who_drips_is_broken_off_and_nothing_of_his_stays() {
         .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
         .await
         .unwrap();
-    let mut head = Bytes::from(offer(3, b"drops", &[0; 1 << 20]));
-    let content = head.split_off(25 + 34 + 5);
+    let mut head = Bytes::from(offer(4, b"drops", &[0; 1 << 20]));
+    let content = head.split_off(29 + 34 + 5);
     connection.send(head).await.unwrap();
     assert!(connection.recv().await.is_some(), "the offer is accepted");
     drips(&connection, content.chunks(1)).await;
@@ -108,8 +108,8 @@ async fn who_sends_empty_records_is_broken_off() {
             .connect(receiver.address.parse().unwrap(), SERVICE_PORT)
             .await
             .unwrap();
-        let mut head = offer(3, b"nothing", b"x");
-        head.truncate(25 + 36);
+        let mut head = offer(4, b"nothing", b"x");
+        head.truncate(29 + 36);
         connection.send(head.into()).await.unwrap();
         assert!(connection.recv().await.is_some(), "the offer is accepted");
         let empty = [kind, 0, 0, 0, 0];
@@ -127,8 +127,8 @@ async fn holes_are_progress() {
         .await
         .unwrap();
     let content = [&vec![0; 20 * PART as usize][..], b"x"].concat();
-    let mut head = offer(3, b"sparse", &content);
-    head.truncate(25 + 35);
+    let mut head = offer(4, b"sparse", &content);
+    head.truncate(29 + 35);
     connection.send(head.into()).await.unwrap();
     let hole = [&[2][..], &PART.to_be_bytes()].concat();
     // Longer than senders are judged over.
