@@ -45,7 +45,7 @@ set -eu
 bash -c '. /usr/share/bash-completion/bash_completion; . '"$1"'/restp.bash
   COMP_WORDS=(restp se) COMP_CWORD=1 COMP_LINE="restp se"; _restp restp se restp; printf "%s\n" "${COMPREPLY[@]}"' | grep -qx send
 fish -c "source $1/restp.fish; complete --do-complete 'restp se'" | grep -q ^send
-zsh -f -c "autoload -U compinit && compinit -u -D; . $1/restp.zsh; whence -w _restp" | grep -q function
+zsh -f -c "autoload -U compinit && compinit -u -D; . $1/restp.zsh; typeset -f _restp >/dev/null"
 COMPLETES
 transfer='cd /tmp; rm -rf box; mkdir box; head -c 3000000 /dev/urandom >file
   restp recv --dir box --listen 127.0.0.1:0 --once >ticket & receiver=$!

@@ -32,8 +32,7 @@ const FOREIGN: [&str; 12] = [
     "todo:",
 ];
 
-/// Words of an older dialect, in lower case, each with the field's word for it (RFC 6675, 8684, 9000, 9293). Not
-/// in shell scripts, which call programs by their names.
+/// Words of an older dialect, in lower case, each with the field's word for it (RFC 6675, 8684, 9000, 9293).
 const DIALECT: [(&str, &str); 20] = [
     ("agenda", "EventQueue"),
     ("deaf_knocker", "pending_session"),
@@ -132,7 +131,7 @@ fn words(path: &str, text: &str) -> Vec<Finding> {
             .map(|word| format!("{word:?} does not belong into the project"));
         let dialect = DIALECT
             .iter()
-            .filter(|(word, _)| has_word(&line, word) && !path.ends_with(".sh"))
+            .filter(|(word, _)| has_word(&line, word))
             .map(|(word, better)| format!("{word:?}: the field says {better:?}"));
         let messages: Vec<_> = foreign.chain(dialect).collect();
         messages.into_iter().map(move |message| (index + 1, message))

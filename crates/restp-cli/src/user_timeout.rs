@@ -15,6 +15,30 @@ const KEYS: [&str; 5] = [
     "rto-attempts",
 ];
 
+/// How long a receiver bears a sender that is silent.
+#[derive(Clone, Copy, Debug)]
+pub struct UserTimeout {
+    /// So long at least.
+    pub own: Duration,
+    /// As long as the sender says that it bears the receiver's silence, where that is longer.
+    pub follows: bool,
+}
+
+impl UserTimeout {
+    /// The longest that a sender is followed: it costs a place.
+    const MOST: Duration = Duration::from_secs(24 * 3600);
+
+    /// That of a receiver whose sender bears so many seconds.
+    pub fn beside(self, sender_seconds: u32) -> Duration {
+        let senders = Duration::from_secs(sender_seconds.into()).min(Self::MOST);
+        if self.follows {
+            self.own.max(senders)
+        } else {
+            self.own
+        }
+    }
+}
+
 /// Makes a connection bear silence for `user_timeout`, and no longer.
 ///
 /// Retransmissions come often enough that an outage shorter than that is survived: doubling timers would sleep
@@ -63,6 +87,17 @@ fn attempts_within(user_timeout: Duration, floor: Duration, ceiling: Duration) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sender_is_followed_where_that_is_longer_for_a_day_at_most() {
+        let own = Duration::from_secs(30);
+        let of = |follows, seconds| UserTimeout { own, follows }.beside(seconds).as_nanos() / 1_000_000_000;
+        assert_eq!(
+            [0, 29, 3_600, 86_401, u32::MAX].map(|s| of(true, s)),
+            [30, 30, 3_600, 86_400, 86_400]
+        );
+        assert_eq!(of(false, 3_600), 30);
+    }
 
     #[test]
     fn an_outage_shorter_than_the_timeout_is_survived() {

@@ -197,7 +197,7 @@ pub struct Relay {
     /// Hosts at once; a source has 16 of these places at most
     #[arg(long, value_name = "N", default_value = "1000")]
     pub max_hosts: NonZeroUsize,
-    /// Ports for hosts and their peers, which a firewall has to let through [default: 49152-65535]
+    /// Ports for hosts and their peers, which a firewall has to let through [default: 32768-65535]
     #[arg(long, value_name = "FIRST-LAST")]
     pub ports: Option<PortRange>,
 }

@@ -77,14 +77,14 @@ impl Offer {
     /// # Errors
     /// A length that no manifest has.
     pub fn decode(bytes: &[u8; Self::HEAD_BYTES]) -> Result<Self, OfferError> {
-        let [capability @ .., p3, p2, p1, p0, n3, n2, n1, n0] = *bytes;
+        let [capability @ .., t3, t2, t1, t0, n3, n2, n1, n0] = *bytes;
         let manifest_bytes = u32::from_be_bytes([n3, n2, n1, n0]);
         if manifest_bytes == 0 || manifest_bytes as usize > manifest::MAX_BYTES {
             return Err(OfferError::ManifestLength(manifest_bytes));
         }
         Ok(Offer {
             capability: Capability::from(capability),
-            user_timeout_seconds: u32::from_be_bytes([p3, p2, p1, p0]),
+            user_timeout_seconds: u32::from_be_bytes([t3, t2, t1, t0]),
             manifest_bytes,
         })
     }

@@ -62,6 +62,7 @@ pub(crate) mod walk;
 mod watch;
 mod writer;
 
+pub use crate::user_timeout::UserTimeout;
 pub use capability::Capability;
 pub use fitness::{carries, check as check_fitness};
 pub use folder::Folder;
@@ -71,7 +72,7 @@ pub(crate) use message::printable;
 pub use message::{Answer, Offer, Record};
 pub(crate) use name::check as check_name;
 pub use outcome::{Outcome, Tally};
-pub use receiver::{Arrival, ReceiveError, Rejection, UserTimeout, receive, refuse};
+pub use receiver::{Arrival, ReceiveError, Rejection, receive, refuse};
 pub use sender::{Introduction, SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};

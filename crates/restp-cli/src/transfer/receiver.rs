@@ -6,7 +6,7 @@ use super::message::{Answer, Offer, OfferError, Record, RecordError};
 use super::pace::Pace;
 use super::target::{Delivery, Piece, Target, TargetError};
 use super::{CHUNK_BYTES, Capability, Folder, Manifest, Tally, Watch};
-use crate::user_timeout::bear_from_now;
+use crate::user_timeout::{UserTimeout, bear_from_now};
 use restp::clock::Clock;
 use restp::{CloseReason, Connection};
 use restp_base::time::Duration;
@@ -91,29 +91,6 @@ pub enum ReceiveError {
     Superseded,
 }
 
-/// How long a receiver bears a sender that is silent.
-#[derive(Clone, Copy, Debug)]
-pub struct UserTimeout {
-    /// So long at least.
-    pub own: Duration,
-    /// As long as the sender says that it bears the receiver's silence, where that is longer.
-    pub follows: bool,
-}
-
-impl UserTimeout {
-    /// The longest that a sender is followed: it costs a place.
-    const MOST: Duration = Duration::from_secs(24 * 3600);
-
-    fn with(self, sender_seconds: u32) -> Duration {
-        let senders = Duration::from_secs(sender_seconds.into()).min(Self::MOST);
-        if self.follows {
-            self.own.max(senders)
-        } else {
-            self.own
-        }
-    }
-}
-
 /// Receives one transfer over a fresh connection into `folder`, from who shows the `capability` if there is one. `begun` learns its
 /// title and size once it is accepted. A peer that is there and sends nothing for twice the user timeout is given up; one that is gone
 /// is noticed by the engine before.
@@ -143,7 +120,7 @@ pub async fn receive(
     };
     let manifest = target.manifest();
     begun(&manifest.title(), manifest.bytes());
-    let borne = user_timeout.with(sender_seconds);
+    let borne = user_timeout.beside(sender_seconds);
     if borne > user_timeout.own {
         bear_from_now(connection, borne);
     }
@@ -440,4 +417,26 @@ async fn farewell(connection: &Connection, answer: &Answer) {
     };
     let _ = timeout(std::time::Duration::from_nanos(FAREWELL.as_nanos()), heard).await;
     connection.abort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest::{Entry, Kind, Modified};
+    use super::*;
+
+    #[test]
+    fn of_very_many_files_that_are_left_out_a_hundred_are_named() {
+        let file = |name: usize| Entry {
+            parent: None,
+            name: name.to_string(),
+            mode: 0,
+            modified: Modified::default(),
+            kind: Kind::File(Some(1)),
+        };
+        let manifest = Manifest::new((0..500).map(file).collect()).expect("good");
+        let numbers: Vec<_> = (0..500).collect();
+        assert_eq!(left_out(&manifest, &numbers[7..9]), ["7", "8"]);
+        let told = left_out(&manifest, &numbers);
+        assert_eq!((told.len(), told[100].as_str()), (101, "and 400 more"));
+    }
 }

@@ -59,9 +59,9 @@ pub enum TargetError {
         "the receiver takes no names that begin with '.', such as {0:?}; leave them out (--exclude '.*'), or let the receiver run with --dotfiles"
     )]
     Hidden(String),
-    /// There is another transfer, and no room for two.
+    /// Another one has come, or is under way.
     #[error(
-        "the receiver takes one transfer (--once), and another one is under way; send to a receiver without --once"
+        "the receiver takes one transfer (--once), and has another one; send to a receiver without --once"
     )]
     Taken,
     /// The digests differ.

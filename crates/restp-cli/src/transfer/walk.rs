@@ -2,7 +2,7 @@
 
 use super::manifest::{self, Entry, Kind, Manifest, ManifestError, Modified};
 use super::source::SourceError;
-use glob::{MatchOptions, Pattern, PatternError};
+use glob::{MatchOptions, Pattern};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -64,16 +64,19 @@ pub struct Exclusion {
 }
 
 impl FromStr for Exclusion {
-    type Err = PatternError;
+    type Err = String;
     /// `/` in front stands for the folder that was named, `/` behind changes nothing, as in other programs.
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let trimmed = text.trim_end_matches('/');
         let below = trimmed.strip_prefix("./").unwrap_or(trimmed);
         let is_path = below.contains('/') || trimmed.len() > below.len();
-        Ok(Exclusion {
-            pattern: Pattern::new(below.trim_start_matches('/'))?,
-            is_path,
-        })
+        match below.trim_start_matches('/') {
+            "" | "." => Err("it names nothing; write a name or a path, such as .git or 'logs/*.tmp'".into()),
+            pattern => Ok(Exclusion {
+                pattern: Pattern::new(pattern).map_err(|error| error.to_string())?,
+                is_path,
+            }),
+        }
     }
 }
 

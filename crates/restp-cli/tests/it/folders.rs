@@ -189,8 +189,10 @@ fn what_is_excluded_stays_here_with_all_that_is_in_it() {
     assert_eq!(crate::common::names(&arrived), ["b", "in"]);
     assert_eq!(crate::common::names(&arrived.join("in")), ["deep"]);
     assert_eq!(crate::common::names(&arrived.join("in/deep")), ["d"]);
-    let wrong = restp(&["send", top, "127.0.0.1:1", "--exclude", "a[", "--timeout", "1"]);
-    crate::common::says(&wrong, 2, &["--exclude", "a["]);
+    for wrong in ["a[", "", "./", "/"] {
+        let refused = restp(&["send", top, "127.0.0.1:1", "--exclude", wrong, "--timeout", "1"]);
+        crate::common::says(&refused, 2, &["--exclude", wrong]);
+    }
 }
 
 /// Any of them ended the transfer of the whole folder.

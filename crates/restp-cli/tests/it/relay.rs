@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
-use crate::common::{self, FOR_EVER, Running, content, restp, says};
+use crate::common::{self, Ended, FOR_EVER, Running, content, restp, says};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -96,6 +96,14 @@ fn bytes_to(result: &Value, remote: &str) -> u64 {
     found.map(|path| path["bytes_sent"].as_u64().unwrap()).sum()
 }
 
+fn end_well(sent: &Ended, received: &Ended) {
+    assert_eq!(
+        (sent.code, received.code),
+        (Some(0), Some(0)),
+        "{sent:?} {received:?}"
+    );
+}
+
 /// Sends over the relay alone at first; when the direct path is there the relay may die.
 fn crosses(hosts: [At<'_>; 2], (relay, through): (Running, &str), listen: &str) {
     let inbox = tempfile::tempdir().unwrap();
@@ -111,11 +119,7 @@ fn crosses(hosts: [At<'_>; 2], (relay, through): (Running, &str), listen: &str) 
     input.write_all(&file[300_000..]).unwrap();
     drop(input);
     let (sent, received) = (sender.end(), receiver.end());
-    assert_eq!(
-        (sent.code, received.code),
-        (Some(0), Some(0)),
-        "{sent:?} {received:?}"
-    );
+    end_well(&sent, &received);
     assert!(std::fs::read(inbox.path().join("stdin")).unwrap() == file);
     assert!(bytes_to(&sent.json(), &direct) > 290_000, "{sent:?}");
 }
@@ -323,85 +327,65 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     Err(format!("{program} {}: {}", arguments.join(" "), said.trim()))
 }
 
-fn internet(masquerade: [&str; 2]) -> Option<Internet> {
+/// Runs `story` between the relay's host and two hosts behind translators of these kinds, where such can be made.
+fn behind_translators(masquerade: [&str; 2], story: impl FnOnce([At<'_>; 3])) {
     match Internet::create(masquerade) {
-        Ok(internet) => Some(internet),
-        Err(reason) => {
-            eprintln!(
-                "SKIPPED: no translators between namespaces here ({reason}); run as root with nftables to see this test"
-            );
-            None
+        Ok(internet) => {
+            let [wan, left, _, right, _] = &internet.0[..] else {
+                panic!("five namespaces");
+            };
+            story([wan, left, right].map(|namespace| At(Some(namespace))));
         }
+        Err(reason) => eprintln!(
+            "SKIPPED: no translators between namespaces here ({reason}); run as root with nftables to see this test"
+        ),
     }
 }
 
 #[test]
 fn two_hosts_behind_translators_that_keep_ports_meet_directly() {
-    let Some(internet) = internet(["", ""]) else {
-        return;
-    };
-    let [wan, left, _, right, _] = &internet.0[..] else {
-        return;
-    };
-    let (relay, address) = relay(At(Some(wan)), "10.9.0.1:7071", &[]);
-    crosses([At(Some(left)), At(Some(right))], (relay, &address), "10.2.0.2:0");
+    behind_translators(["", ""], |[wan, left, right]| {
+        let (relay, address) = relay(wan, "10.9.0.1:7071", &[]);
+        crosses([left, right], (relay, &address), "10.2.0.2:0");
+    });
 }
 
 /// Both choose another port for each destination: what one of them sends never reaches what the other one has opened.
 #[test]
 fn where_no_direct_path_can_be_the_relay_carries_everything() {
-    let Some(internet) = internet(["fully-random", "fully-random"]) else {
-        return;
-    };
-    let [wan, left, _, right, _] = &internet.0[..] else {
-        return;
-    };
-    let (_relay, address) = relay(At(Some(wan)), "10.9.0.1:7071", &["--limit", "1Gbit/s"]);
-    let (outbox, inbox) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (receiver, ticket, addresses) = recv(At(Some(right)), "10.2.0.2:0", &address, inbox.path());
-    let file = outbox.path().join("sent");
-    std::fs::write(&file, content(400_000)).unwrap();
-    let send = ["send", file.to_str().unwrap(), "--json", &ticket];
-    let sent = At(Some(left)).start(&[&send[..], &FOR_EVER].concat()).end();
-    let received = receiver.end();
-    assert_eq!(
-        (sent.code, received.code),
-        (Some(0), Some(0)),
-        "{sent:?} {received:?}"
-    );
-    assert!(
-        bytes_to(&sent.json(), addresses.last().unwrap()) > 400_000,
-        "{sent:?}"
-    );
+    behind_translators(["fully-random", "fully-random"], |[wan, left, right]| {
+        let (_relay, address) = relay(wan, "10.9.0.1:7071", &["--limit", "1Gbit/s"]);
+        let (outbox, inbox) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (receiver, ticket, addresses) = recv(right, "10.2.0.2:0", &address, inbox.path());
+        let file = common::write(outbox.path(), "sent", &content(400_000));
+        let send = ["send", file.to_str().unwrap(), "--json", &ticket];
+        let sent = left.start(&[&send[..], &FOR_EVER].concat()).end();
+        end_well(&sent, &receiver.end());
+        assert!(
+            bytes_to(&sent.json(), addresses.last().unwrap()) > 400_000,
+            "{sent:?}"
+        );
+    });
 }
 
 /// Nothing but the relay carries, and it starts again in the middle.
 #[test]
 fn what_a_relay_carried_goes_on_when_it_has_started_again() {
-    let Some(internet) = internet(["fully-random", "fully-random"]) else {
-        return;
-    };
-    let [wan, left, _, right, _] = &internet.0[..] else {
-        return;
-    };
-    let (relayed, address) = relay(At(Some(wan)), "10.9.0.1:7071", &[]);
-    let inbox = tempfile::tempdir().unwrap();
-    let (receiver, ticket, _) = recv(At(Some(right)), "10.2.0.2:0", &address, inbox.path());
-    let send = ["send", "-", "--json", &ticket];
-    let (sender, mut input) = At(Some(left)).start_listening(&[&send[..], &FOR_EVER].concat());
-    let file = content(600_000);
-    input.write_all(&file[..300_000]).unwrap();
-    common::wait_until("it has begun", || !common::names(inbox.path()).is_empty());
-    relayed.signal(Signal::SIGKILL);
-    relayed.end();
-    input.write_all(&file[300_000..]).unwrap();
-    drop(input);
-    let _again = relay(At(Some(wan)), &address, &[]);
-    let (sent, received) = (sender.end(), receiver.end());
-    assert_eq!(
-        (sent.code, received.code),
-        (Some(0), Some(0)),
-        "{sent:?} {received:?}"
-    );
-    assert!(std::fs::read(inbox.path().join("stdin")).unwrap() == file);
+    behind_translators(["fully-random", "fully-random"], |[wan, left, right]| {
+        let (before, address) = relay(wan, "10.9.0.1:7071", &[]);
+        let inbox = tempfile::tempdir().unwrap();
+        let (receiver, ticket, _) = recv(right, "10.2.0.2:0", &address, inbox.path());
+        let send = ["send", "-", "--json", &ticket];
+        let (sender, mut input) = left.start_listening(&[&send[..], &FOR_EVER].concat());
+        let file = content(600_000);
+        input.write_all(&file[..300_000]).unwrap();
+        common::wait_until("it has begun", || !common::names(inbox.path()).is_empty());
+        before.signal(Signal::SIGKILL);
+        before.end();
+        input.write_all(&file[300_000..]).unwrap();
+        drop(input);
+        let _again = relay(wan, &address, &[]);
+        end_well(&sender.end(), &receiver.end());
+        assert!(std::fs::read(inbox.path().join("stdin")).unwrap() == file);
+    });
 }

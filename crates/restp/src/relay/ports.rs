@@ -37,16 +37,21 @@ impl Ports {
         }
     }
 
-    /// For the host `id`: the same one as a rule, or else the next that is free. They begin in the lower half, where no peers are.
+    /// The first quarter, where no peers are: hosts are fewer.
+    fn of_hosts(&self) -> u32 {
+        self.count.div_ceil(4)
+    }
+
+    /// For the host `id`: the same one as a rule, or else the next that is free, in the first quarter to begin with.
     pub(super) fn for_host(&self, id: &RegistrationId) -> io::Result<ReplySocket> {
         let [a, b, c, d, ..] = *id;
-        let begin = u32::from_be_bytes([a, b, c, d]) % self.count.div_ceil(2);
+        let begin = u32::from_be_bytes([a, b, c, d]) % self.of_hosts();
         self.open((0..self.count.min(HOST_TRIES)).map(|more| (begin + more) % self.count))
     }
 
     /// For the next peer of any host.
     pub(super) fn for_peer(&self) -> io::Result<ReplySocket> {
-        let upper = self.count / 2;
+        let upper = self.count - self.of_hosts();
         // Ports that are taken lie together: each try is elsewhere.
         let place = |place: u32| match upper {
             ..=PEER_TRIES => place,
@@ -86,7 +91,7 @@ mod tests {
         );
         let first = before.for_host(&[9; 16]);
         let given = port(&first);
-        assert!((20_000..20_500).contains(&given));
+        assert!((20_000..20_250).contains(&given));
         assert_eq!(port(&after.for_host(&[9; 16])), given + 1, "it is taken");
         drop(first);
         assert_eq!(port(&after.for_host(&[9; 16])), given);
@@ -96,9 +101,9 @@ mod tests {
     #[tokio::test]
     async fn ports_are_within_their_bounds_and_come_to_an_end() {
         let ports = Ports::new(AT, &(21_000..=21_004), 0);
-        let peers: Vec<_> = (0..2).map(|_| ports.for_peer()).collect();
-        assert!(ports.for_peer().is_err(), "the lower half is for hosts");
-        let hosts: Vec<_> = (0..3).map(|n| ports.for_host(&[n; 16])).collect();
+        let peers: Vec<_> = (0..3).map(|_| ports.for_peer()).collect();
+        assert!(ports.for_peer().is_err(), "the first quarter is for hosts");
+        let hosts: Vec<_> = (0..2).map(|n| ports.for_host(&[n; 16])).collect();
         let mut all: Vec<_> = hosts.iter().chain(&peers).map(port).collect();
         all.sort_unstable();
         assert_eq!(all, [21_000, 21_001, 21_002, 21_003, 21_004]);

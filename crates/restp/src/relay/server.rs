@@ -50,8 +50,8 @@ pub struct RelayConfig {
 }
 
 impl RelayConfig {
-    /// Those that nobody else is promised (RFC 6335 §6).
-    pub const PORTS: RangeInclusive<u16> = 49_152..=65_535;
+    /// Those that Linux gives to who asks for any, and what lies above them: a port for each peer of a thousand busy hosts.
+    pub const PORTS: RangeInclusive<u16> = 32_768..=65_535;
 }
 
 /// What a relay has done. Counters only grow.

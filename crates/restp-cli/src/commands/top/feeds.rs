@@ -30,9 +30,9 @@ pub struct Feeds {
     news: mpsc::Receiver<News>,
 }
 
-/// What a command told first, and the last two times.
+/// The last two things that a command told, and of each connection the first.
 struct Told {
-    first: Snapshot,
+    first: BTreeMap<u64, Connection>,
     before: Option<Snapshot>,
     latest: Snapshot,
 }
@@ -84,22 +84,13 @@ impl Feeds {
             return None;
         };
         let latest = (*snapshot).clone();
-        let (mut first, before) = match self.heard.remove(&socket) {
-            Some(told) => (told.first, Some(told.latest)),
-            None => (latest.clone(), None),
-        };
-        // What came later is new to the reader as well.
-        let is_new =
-            |connection: &&Connection| !first.connections.iter().any(|known| known.id == connection.id);
-        let new: Vec<_> = latest.connections.iter().filter(is_new).cloned().collect();
-        first.connections.extend(new);
-        let goes_on = |known: &Connection| {
-            latest
-                .connections
-                .iter()
-                .any(|connection| connection.id == known.id)
-        };
-        first.connections.retain(goes_on);
+        let told = self.heard.remove(&socket);
+        let (known, before) = told.map_or_else(Default::default, |told| (told.first, Some(told.latest)));
+        let of_now = latest.connections.iter().map(|connection| {
+            let first = known.get(&connection.id).unwrap_or(connection);
+            (connection.id, first.clone())
+        });
+        let first = of_now.collect();
         self.heard.insert(
             socket,
             Told {
@@ -132,7 +123,7 @@ impl Feeds {
     /// The table of all.
     pub fn rows(&self) -> Vec<Row> {
         let told = self.heard.values();
-        told.flat_map(|told| table::rows(Some(&told.first), told.before.as_ref(), &told.latest))
+        told.flat_map(|told| table::rows(&told.first, told.before.as_ref(), &told.latest))
             .collect()
     }
 }

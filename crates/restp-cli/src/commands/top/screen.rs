@@ -158,7 +158,7 @@ mod tests {
             forged_datagrams: 0,
             connections: Vec::new(),
         };
-        let rows = table::rows(None, None, &snapshot);
+        let rows = table::rows(&std::collections::BTreeMap::new(), None, &snapshot);
         for (width, height) in [(80, 10), (20, 3), (1, 1)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal

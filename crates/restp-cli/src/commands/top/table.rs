@@ -2,6 +2,7 @@
 
 use crate::monitor::snapshot::{Connection, Path, Snapshot};
 use crate::output;
+use std::collections::BTreeMap;
 
 /// The head of the table.
 pub const HEAD: Row = Row {
@@ -54,20 +55,16 @@ struct Counted {
     lost: u64,
 }
 
-/// The rows of one command, which told three times: at `first`, `before`, and now.
-pub fn rows(first: Option<&Snapshot>, before: Option<&Snapshot>, latest: &Snapshot) -> Vec<Row> {
+/// The rows of one command: `first` is what it told first of each connection.
+pub fn rows(first: &BTreeMap<u64, Connection>, before: Option<&Snapshot>, latest: &Snapshot) -> Vec<Row> {
     let span = before.map_or(0.0, |before| latest.seconds - before.seconds);
     let mut rows = Vec::new();
     if latest.connections.is_empty() {
         rows.push(idle(latest));
     }
     for connection in &latest.connections {
-        let known = |told: Option<&'_ Snapshot>| -> Option<Connection> {
-            let same = |known: &&Connection| known.id == connection.id;
-            told?.connections.iter().find(same).cloned()
-        };
-        let (at_first, earlier) = (known(first), known(before));
-        let earlier = earlier.as_ref();
+        let earlier =
+            before.and_then(|before| before.connections.iter().find(|known| known.id == connection.id));
         rows.push(of_connection(latest, earlier, connection, span));
         if connection.paths.len() > 1 {
             rows.extend(connection.paths.iter().map(|path| {
@@ -79,7 +76,10 @@ pub fn rows(first: Option<&Snapshot>, before: Option<&Snapshot>, latest: &Snapsh
                 )
             }));
         }
-        let changed = at_first.iter().flat_map(|at_first| changes(at_first, connection));
+        let at_first = first.get(&connection.id);
+        let changed = at_first
+            .into_iter()
+            .flat_map(|at_first| changes(at_first, connection));
         rows.extend(connection.found.iter().cloned().chain(changed).map(note));
     }
     rows
@@ -297,7 +297,7 @@ mod tests {
     fn rates_and_losses_are_those_since_the_last_look() {
         let before = snapshot(1.0, vec![path(1, 1_000_000, 10)], 5);
         let latest = snapshot(2.0, vec![path(1, 2_000_000, 20)], 6);
-        let rows = rows(None, Some(&before), &latest);
+        let rows = rows(&BTreeMap::new(), Some(&before), &latest);
         let expected = [
             "77",
             "send",
@@ -316,7 +316,11 @@ mod tests {
 
     #[test]
     fn a_first_look_has_no_rates() {
-        let rows = rows(None, None, &snapshot(1.0, vec![path(1, 1_000_000, 10)], 5));
+        let rows = rows(
+            &BTreeMap::new(),
+            None,
+            &snapshot(1.0, vec![path(1, 1_000_000, 10)], 5),
+        );
         assert_eq!(words(&rows[0])[4..7], ["", "", ""]);
     }
 
@@ -324,18 +328,27 @@ mod tests {
     fn a_silent_connection_that_waits_for_an_answer_says_so() {
         let before = snapshot(1.0, vec![path(1, 1000, 10)], 5);
         let mut latest = snapshot(2.0, vec![path(1, 2000, 10)], 5);
-        assert_eq!(words(&rows(None, Some(&before), &latest)[0])[3], "no answer");
+        assert_eq!(
+            words(&rows(&BTreeMap::new(), Some(&before), &latest)[0])[3],
+            "no answer"
+        );
         latest.connections[0].in_flight = 0;
-        assert_eq!(words(&rows(None, Some(&before), &latest)[0])[3], "idle");
+        assert_eq!(
+            words(&rows(&BTreeMap::new(), Some(&before), &latest)[0])[3],
+            "idle"
+        );
         latest.connections[0].established = false;
-        assert_eq!(words(&rows(None, Some(&before), &latest)[0])[3], "setting up");
+        assert_eq!(
+            words(&rows(&BTreeMap::new(), Some(&before), &latest)[0])[3],
+            "setting up"
+        );
     }
 
     #[test]
     fn of_several_paths_each_has_a_row() {
         let before = snapshot(1.0, vec![path(1, 0, 0), path(2, 0, 50)], 5);
         let latest = snapshot(3.0, vec![path(1, 500_000, 9), path(2, 0, 50)], 6);
-        let rows = rows(None, Some(&before), &latest);
+        let rows = rows(&BTreeMap::new(), Some(&before), &latest);
         assert_eq!(rows.len(), 3);
         assert_eq!(
             words(&rows[1])[2..5],
@@ -350,7 +363,11 @@ mod tests {
         let mut latest = snapshot(2.0, vec![path(1, 0, 0)], 6);
         latest.connections[0].found = vec!["1.1 % lost, corruption (98 %): rate kept".into()];
         latest.connections[0].composition = [("congestion".to_owned(), "cubic".to_owned())].into();
-        let rows = rows(Some(&first), Some(&first), &latest);
+        let told = first
+            .connections
+            .iter()
+            .map(|connection| (connection.id, connection.clone()));
+        let rows = rows(&told.collect(), Some(&first), &latest);
         let last: Vec<_> = rows.iter().map(|row| words(row)[COLUMNS - 1]).collect();
         assert_eq!(
             last,
@@ -368,7 +385,7 @@ mod tests {
         latest.command = "a\u{1b}[2J\u{9b}2J\n".into();
         let choices = [("congestion".to_owned(), "\u{1b}]0;owned\u{7}".to_owned())];
         latest.connections[0].composition = choices.into();
-        let text = text(&rows(None, None, &latest));
+        let text = text(&rows(&BTreeMap::new(), None, &latest));
         assert!(!text.replace('\n', "").contains(char::is_control), "{text:?}");
         assert_eq!(text.lines().count(), 2);
     }
@@ -378,10 +395,10 @@ mod tests {
         let mut latest = snapshot(1.0, Vec::new(), 0);
         latest.connections.clear();
         assert_eq!(
-            words(&rows(None, None, &latest)[0])[..4],
+            words(&rows(&BTreeMap::new(), None, &latest)[0])[..4],
             ["77", "send", "", "waiting"]
         );
         assert!(text(&[]).contains("no restp command"));
-        assert!(text(&rows(None, None, &latest)).starts_with("PID"));
+        assert!(text(&rows(&BTreeMap::new(), None, &latest)).starts_with("PID"));
     }
 }

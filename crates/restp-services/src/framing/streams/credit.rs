@@ -121,7 +121,7 @@ mod tests {
         let mut credit = Credit::new(100);
         assert!(credit.first_falls_due(1000) && !credit.first_falls_due(1000) && !credit.falls_due(1000));
         assert_eq!(credit.grant(1000), 1000);
-        assert!(!credit.first_falls_due(1000));
+        assert!(!credit.first_falls_due(2000), "a larger window is no first word");
         credit.use_up_to(600).unwrap();
         credit.consume_up_to(600);
         assert!(credit.falls_due(1000));
@@ -129,6 +129,16 @@ mod tests {
         credit.consume_up_to(700);
         assert!(!credit.first_falls_due(1000), "it has been told");
         assert!(!Credit::new(100).first_falls_due(100));
+    }
+
+    #[test]
+    fn what_is_held_is_what_came_and_was_not_consumed() {
+        let mut credit = Credit::new(100);
+        credit.use_up_to(60).unwrap();
+        credit.consume_up_to(20);
+        assert_eq!(credit.held(), 40);
+        credit.consume_up_to(70);
+        assert_eq!(credit.held(), 0, "after a breach");
     }
 
     #[test]

@@ -47,7 +47,7 @@ const LEAST_SHARE_BYTES: usize = 16 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
     /// Bytes of one stream that wait to be read, at most: a reader that stalls holds up no more than these, and less where many
-    /// do ([`Streams::room_of_one`]). Default 1 MiB: 80 Mbit/s over 100 ms.
+    /// do. Default 1 MiB: 80 Mbit/s over 100 ms.
     pub window_bytes: u32,
     /// Streams that the peer may have open at once. Default 1024.
     pub most: u32,

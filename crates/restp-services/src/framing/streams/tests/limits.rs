@@ -45,26 +45,31 @@ fn a_reader_that_stalls_holds_its_window_and_stalls_no_other() {
     );
 }
 
-/// Eight of them held all that there is, and no other stream went on, for good.
+/// Two of them held all that there is, and no other stream went on, for good.
 #[test]
-fn readers_that_stall_leave_room_however_many_they_are_and_in_whatever_order() {
+fn readers_that_stall_leave_room_to_others() {
     let limits = StreamLimits {
         window_bytes: 4 << 20, // half of what there is for all
         ..StreamLimits::DEFAULT
     };
-    for at_once in [false, true] {
+    for (at_once, opened_before) in [(false, true), (true, true), (false, false)] {
         let mut pair = Pair::new(limits);
-        let ids: Vec<_> = (0..40).map(|_| pair.a.open().unwrap()).collect();
-        let read = ids[0];
-        if at_once {
-            for _ in 0..200 {
-                for id in &ids[1..] {
-                    _ = pair.a.write(*id, text(id.0, 10_000));
-                }
-                pair.settle();
+        let read = pair.a.open().unwrap();
+        let mut stalled = Vec::new();
+        for _ in 0..39 {
+            let id = pair.a.open().unwrap();
+            stalled.push(id);
+            if !opened_before {
+                fill(&mut pair, id);
             }
         }
-        for id in &ids[1..] {
+        for _ in 0..if at_once { 200 } else { 0 } {
+            for id in &stalled {
+                _ = pair.a.write(*id, text(id.0, 10_000));
+            }
+            pair.settle();
+        }
+        for id in &stalled {
             fill(&mut pair, *id);
         }
         let mut arrived = 0;
@@ -75,8 +80,23 @@ fn readers_that_stall_leave_room_however_many_they_are_and_in_whatever_order() {
             assert!(came > 0, "held up after {arrived} bytes");
             arrived += came;
         }
-        let held = ids[1..].iter().map(|id| pair.b.streams[id].rx.memory()).max();
+        let held = stalled.iter().map(|id| pair.b.streams[id].rx.memory()).max();
         assert!(held >= Some(INITIAL_STREAM_BYTES as usize) && held <= Some(4 * MIB));
+    }
+}
+
+/// A quarter is for what streams may send without being told.
+#[test]
+fn twenty_streams_share_three_quarters_and_a_hundred_and_more_hold_all() {
+    for (streams, held) in [(20, 5 * MIB..=6 * MIB), (128, 8 * MIB..=8 * MIB)] {
+        let mut pair = Pair::new(StreamLimits::DEFAULT);
+        let ids: Vec<_> = (0..streams).map(|_| pair.a.open().unwrap()).collect();
+        for id in &ids {
+            fill(&mut pair, *id);
+        }
+        let all = pair.b.streams.values().map(|stream| stream.rx.memory());
+        let all = all.sum::<usize>();
+        assert!(held.contains(&all), "{streams} streams hold {all}");
     }
 }
 
