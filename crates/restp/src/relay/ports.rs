@@ -102,6 +102,7 @@ mod tests {
     async fn ports_are_within_their_bounds_and_come_to_an_end() {
         let ports = Ports::new(AT, &(21_000..=21_004), 0);
         let peers: Vec<_> = (0..3).map(|_| ports.for_peer()).collect();
+        assert!(peers.iter().all(|peer| port(peer) >= 21_002));
         assert!(ports.for_peer().is_err(), "the first quarter is for hosts");
         let hosts: Vec<_> = (0..2).map(|n| ports.for_host(&[n; 16])).collect();
         let mut all: Vec<_> = hosts.iter().chain(&peers).map(port).collect();

@@ -166,6 +166,34 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use tokio::time::{sleep, timeout};
 
+    /// The table says what has changed since then.
+    #[tokio::test]
+    async fn of_each_connection_the_first_look_is_kept() {
+        let mut feeds = Feeds::of_folder("/".into());
+        let told = |congestion: &str| {
+            let connection = Connection {
+                id: 5,
+                composition: [("congestion".to_owned(), congestion.to_owned())].into(),
+                ..Connection::default()
+            };
+            Box::new(Snapshot {
+                command: "send".into(),
+                pid: 1,
+                seconds: 0.0,
+                forged_datagrams: 0,
+                connections: vec![connection],
+            })
+        };
+        for congestion in ["cubic", "bbr", "reno"] {
+            let news = ("1.sock".into(), Some(told(congestion)));
+            feeds.sender.send(news).await.unwrap();
+            feeds.next().await.unwrap();
+        }
+        let kept = &feeds.heard[Path::new("1.sock")];
+        assert_eq!(kept.first[&5].composition["congestion"], "cubic");
+        assert_eq!(kept.latest.connections[0].composition["congestion"], "reno");
+    }
+
     /// They tell more often than it looks for others.
     #[tokio::test(start_paused = true)]
     async fn commands_that_start_later_are_found_while_others_tell() {

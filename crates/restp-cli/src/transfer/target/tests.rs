@@ -389,3 +389,36 @@ async fn a_tree_has_its_modes_times_links_and_holes() {
     assert_eq!(fs::read(dir.path().join("d/f")).expect("there"), content);
     assert!(at("d/f").blocks() * 512 < 8 << 20, "the hole takes no room");
 }
+
+/// They were hashed to their end, while the sender waited to hear of the next file and was given up.
+#[tokio::test]
+async fn what_is_there_of_a_file_that_does_not_come_is_not_read_to_its_end() {
+    const BYTES: u64 = 160 << 20;
+    let dir = tempfile::tempdir().expect("a folder");
+    let folder = Folder::open(dir.path(), false, false).expect("opens");
+    let there = fs::File::create(dir.path().join("a")).expect("made");
+    there.set_len(BYTES).expect("sparse");
+    let entries = vec![
+        entry(None, "a", Kind::File(Some(BYTES))),
+        entry(None, "b", Kind::File(Some(1))),
+    ];
+    let manifest = Manifest::new(entries).expect("good").encode().expect("short");
+    let begun = Target::begin(&folder, manifest, b"peer".to_vec()).await;
+    let (target, mut answers) = begun.expect("begins");
+    assert!(target.put(Piece::Left).await);
+    while target.pieces.capacity() < target.pieces.max_capacity() {
+        tokio::task::yield_now().await; // until the writer has seen it
+    }
+    let mut last = Vec::new();
+    while let Some(answer) = answers.recv().await {
+        if let Answer::Digests(digests) = answer {
+            last = digests;
+        }
+    }
+    assert!(!last.is_empty() && last.iter().all(|digest| *digest == Digest::default()));
+    put(&target, b"b").await;
+    assert!(target.put(Piece::End(Sha256::digest(b"b").into())).await);
+    let delivery = target.complete().await.expect("received");
+    assert_eq!(delivery.left_out, [0]);
+    assert_eq!(fs::metadata(dir.path().join("a")).expect("stays").len(), BYTES);
+}
