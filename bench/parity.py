@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -21,7 +22,7 @@ from statistics import median
 import rounds
 import sections
 from job import Job, Programs, arrivals, sample
-from network import Network
+from network import PORT, Network
 from report import spread, table
 from sections import failures, values
 
@@ -60,108 +61,186 @@ NETWORKS = {
     "20 Mbit/s · 50 ms · 1 % lost": link("20 Mbit/s", "25 ms", packets(84), "loss = { rate = 0.01 }"),
     "20 Mbit/s · 50 ms · 5 % lost": link("20 Mbit/s", "25 ms", packets(84), "loss = { rate = 0.05 }"),
     "20 Mbit/s · 50 ms · bursts": link("20 Mbit/s", "25 ms", packets(84), BURSTS),
+    "20 Mbit/s · 50 ms · 1 % come 8 ms late": link(
+        "20 Mbit/s", "25 ms", packets(84), 'reorder = { rate = 0.01, delay = "8 ms" }'
+    ),
+    "20 Mbit/s · 50 ms · 3 ms of jitter, reordered": link(
+        "20 Mbit/s", "25 ms", packets(84), 'jitter = { delay = "3 ms", reorder = true }'
+    ),
     "20 Mbit/s · 50 ms · outage of 3 s": link("20 Mbit/s", "25 ms", packets(84), 'outage = ["12 s..15 s"]'),
     "20 Mbit/s · 50 ms · thin reverse path": link("20 Mbit/s", "25 ms", packets(84), 'reverse_rate = "300 kbit/s"'),
 }
 
+# Two flows beside each other: the second comes so many seconds later, and their shares are those of the time in between.
+LATER_S, FROM_S, TO_S = 2, 10, 40
+# A round starts the second one this much later than the round before: a queue that drops the last may favour one phase.
+PHASE_S = 0.037
+SHARED = ("10 Mbit/s · 20 ms · 1 BDP", "20 Mbit/s · 50 ms · 1 BDP", "20 Mbit/s · 50 ms · 10 BDP", "100 Mbit/s · 40 ms · 1 BDP")
+PAIRS = (("cubic", "cubic"), ("cubic", "bbr"), ("bbr", "bbr"))
+# How many points of share the simulator's may be away from the kernel's.
+POINTS = 7
+
 
 def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
-    """A round: each network with each congestion control, in the kernel and in the simulator."""
-    chosen = [(name, control) for name in NETWORKS if name in cases for control in CONTROLS]
+    """A round: each network with each congestion control, and pairs of them, in the kernel and in the simulator."""
+    chosen = [(name, (control,)) for name in NETWORKS if name in cases for control in CONTROLS]
+    chosen += [(name, pair) for name in SHARED if name in cases for pair in PAIRS]
 
-    def both(numbered: tuple[int, tuple[str, str]]) -> list[dict]:
-        number, (name, control) = numbered
-        job = Job(name, f"kernel {control}", {"p": NETWORKS[name]}, kernel(programs, control))
-        return [sample(programs, str(number), job, round_), simulated(programs, name, control, round_)]
+    def both(numbered: tuple[int, tuple[str, tuple[str, ...]]]) -> list[dict]:
+        number, (name, controls) = numbered
+        run = alone if len(controls) == 1 else beside
+        job = Job(name, contender("kernel", controls), {"p": NETWORKS[name]}, run(programs, controls, round_))
+        return [sample(programs, str(number), job, round_, tries=3), simulated(programs, name, controls, round_)]
 
     with ThreadPoolExecutor(AT_A_TIME) as threads:
         return [found for pair in threads.map(both, enumerate(chosen)) for found in pair]
 
 
-def kernel(programs: Programs, control: str):
+def contender(home: str, controls: tuple[str, ...]) -> str:
+    return f"{home} {' beside '.join(controls)}"
+
+
+def alone(programs: Programs, controls: tuple[str, ...], _: int):
     """Bytes that the receiving application got within SECONDS from the first one, and the queue they met."""
 
     def run(network: Network) -> dict:
-        program, options = programs.at("bulk", ["tcp", "--congestion", control])
-        server, found = network.server(program, "--seconds", str(SECONDS), *options)
-        network.client(program, *found, *options)
+        server = begin(programs, network, controls[0], SECONDS)
         tenths = arrivals(server, SECONDS + SPARE_S)["tenths"]
-        queue = network.counters()[0]["forward"]["queue_mean_ms"]
-        return {"mbps": round(sum(tenths) * 8 / SECONDS / 1e6, 3), "queue_ms": round(queue, 2)}
+        directions = network.counters()[0]
+        waits = [directions[way]["queue_median_ms"] for way in ("forward", "reverse")]
+        return {"mbps": round(sum(tenths) * 8 / SECONDS / 1e6, 3), "queue_ms": round(max(waits), 2)}
 
     return run
 
 
-def simulated(programs: Programs, name: str, control: str, round_: int) -> dict:
+def beside(programs: Programs, controls: tuple[str, ...], round_: int):
+    """The share of the first of two flows."""
+
+    def run(network: Network) -> dict:
+        later = LATER_S + PHASE_S * round_
+        first = begin(programs, network, controls[0], TO_S)
+        time.sleep(later)
+        second = begin(programs, network, controls[1], TO_S - later, port=PORT + 1)
+        logs = [arrivals(server, TO_S + SPARE_S) for server in (first, second)]
+        begun = logs[0]["first"]
+        got = [within(log, begun + FROM_S * 1e9, begun + TO_S * 1e9) for log in logs]
+        return {"share": round(got[0] / sum(got), 4)}
+
+    return run
+
+
+def begin(programs: Programs, network: Network, control: str, seconds: float, port: int = PORT):
+    """Starts one flow; returns its receiver."""
+    program, options = programs.at("bulk", ["tcp", "--congestion", control])
+    server, found = network.server(program, "--seconds", str(seconds), *options, port=port)
+    network.client(program, *found, *options)
+    return server
+
+
+def within(log: dict, from_ns: float, to_ns: float) -> int:
+    """Bytes of the tenths of a second that begin in that time."""
+    moments = (log["first"] + tenth * 1e8 for tenth in range(len(log["tenths"])))
+    return sum(got for at, got in zip(moments, log["tenths"], strict=True) if from_ns <= at < to_ns)
+
+
+def simulated(programs: Programs, name: str, controls: tuple[str, ...], round_: int) -> dict:
     """The same of one run of the simulator, with segments as large as the kernel's."""
+    pair = len(controls) > 1
+    flows = "".join(
+        f"""
+[[flow]]
+name = "f{number}"
+from = "a"
+to = "b"
+start = "{(LATER_S + PHASE_S * round_) * number:.3f} s"
+transport = "{CONTROLS[control]}"
+set = {{ segment = "1448 B" }}
+traffic = {{ bulk = {{}} }}
+"""
+        for number, control in enumerate(controls)
+    )
     scenario = f"""
 id = "parity"
 title = "one link"
-duration = "{SECONDS} s"
+duration = "{TO_S if pair else SECONDS} s"
+{f'[measure]{chr(10)}from = "{FROM_S} s"' if pair else ""}
 [[link]]
 name = "p"
 between = ["a", "b"]
 {NETWORKS[name]}
-[[flow]]
-name = "f"
-from = "a"
-to = "b"
-transport = "{CONTROLS[control]}"
-set = {{ segment = "1448 B" }}
-traffic = {{ bulk = {{}} }}
+{flows}
 """
     with tempfile.TemporaryDirectory(prefix="restp-parity-") as folder:
         file = Path(folder) / "parity.toml"
         file.write_text(scenario)
         command = [programs.restp, "sim", str(file), "--json", "--runs", "1", "--seed", str(round_)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    common = {"case": name, "contender": f"simulated {control}", "round": round_}
+    common = {"case": name, "contender": contender("simulated", controls), "round": round_}
     if done.returncode != 0:
         return {**common, "failure": done.stderr.strip()}
     result = json.loads(done.stdout.splitlines()[0])
-    goodput = result["flows"][0]["goodput_bps"] / 1e6
-    return {**common, "mbps": round(goodput, 3), "queue_ms": round(result["links"][0]["queue_mean_ms"], 2)}
+    goodputs = [flow["goodput_bps"] for flow in result["flows"]]
+    if pair:
+        return {**common, "share": round(goodputs[0] / sum(goodputs), 4)}
+    waits = result["links"][0]["queue_median_ms"]
+    return {**common, "mbps": round(goodputs[0] / 1e6, 3), "queue_ms": round(waits, 2)}
 
 
 def page(samples: list[dict], arguments: argparse.Namespace) -> str:
     text = (
-        "One flow over one link for 25 s, described once and carried twice: kernel TCP through `restp emulate --tun` in real "
-        "time, the simulator's TCP through `restp sim`. Both use the same model of the link, which also measures the mean "
-        "time that packets wait in its queue. A round is a seed. Default settings of the kernel; segments of 1448 bytes."
+        f"One flow over one link for {SECONDS} s, described once and carried twice: kernel TCP through `restp emulate --tun` in "
+        "real time, the simulator's TCP through `restp sim`. Both use the same model of the link, which also measures the median "
+        "time that packets wait in its queue, in the direction where that is longer. A round is a seed. Default settings of the "
+        "kernel; segments of 1448 bytes."
     )
     parts = [
         "# Kernel parity\n\nWritten by `bench/parity.py`; not edited by hand. Ranges are minimum – **median** – maximum over the "
-        f"rounds. Apart by more than {GOODPUT:.0%} of goodput, or {DELAY:.0%} and 2 ms of queueing delay: marked.",
+        f"rounds. Apart by more than {GOODPUT:.0%} of goodput, or {DELAY:.0%} of queueing delay: marked.",
         sections.conditions(samples, arguments, text, "kernel TCP"),
     ]
     for control, transport in CONTROLS.items():
         rows = [row(samples, name, control) for name in NETWORKS if name in arguments.cases]
         parts.append(f"## Kernel `{control}` and `{transport}`\n\n" + table(HEAD, rows))
+    rows = [shares(samples, name, pair) for name in SHARED if name in arguments.cases for pair in PAIRS]
+    parts.append(
+        f"## Two flows\n\nThe second begins {LATER_S} s later; the share of the first from {FROM_S} to {TO_S} s. Apart by more "
+        f"than {POINTS} points: marked.\n\n" + table(SHARES_HEAD, rows)
+    )
     parts.append(failures(samples))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 HEAD = ["network", "kernel, Mbit/s", "simulated", "ratio", "kernel, ms queued", "simulated", "ratio"]
+SHARES_HEAD = ["network", "flows", "kernel, %", "simulated", "points apart"]
 
 
 def row(samples: list[dict], name: str, control: str) -> tuple[str, ...]:
-    def found(who: str, value: str) -> list[float]:
-        return values(samples, name, f"{who} {control}", value)
-
     cells = [name]
-    for value, digits, bound, least in (("mbps", 2, GOODPUT, 0), ("queue_ms", 1, DELAY, 2)):
-        real, ours = found("kernel", value), found("simulated", value)
-        cells += [spread(real, digits), spread(ours, digits), ratio(real, ours, bound, least)]
+    for value, digits, bound in (("mbps", 2, GOODPUT), ("queue_ms", 1, DELAY)):
+        real, ours = (values(samples, name, contender(home, (control,)), value) for home in ("kernel", "simulated"))
+        cells += [spread(real, digits), spread(ours, digits), ratio(real, ours, bound)]
     return tuple(cells)
 
 
-def ratio(real: list[float], ours: list[float], bound: float, least: float) -> str:
-    """Of the medians; marked when they are apart by more than the bound and `least`."""
+def ratio(real: list[float], ours: list[float], bound: float) -> str:
+    """Of the medians; marked when they are apart by more than the bound."""
     if not real or not ours or median(real) == 0:
         return "–"
     apart = abs(median(ours) - median(real))
     text = f"{median(ours) / median(real):.2f}"
-    return f"**{text}**" if apart > bound * median(real) and apart > least else text
+    return f"**{text}**" if apart > bound * median(real) else text
+
+
+def shares(samples: list[dict], name: str, pair: tuple[str, ...]) -> tuple[str, ...]:
+    real, ours = (
+        [100 * share for share in values(samples, name, contender(home, pair), "share")] for home in ("kernel", "simulated")
+    )
+    if not real or not ours:
+        apart = "–"
+    else:
+        points = abs(median(ours) - median(real))
+        apart = f"**{points:.0f}**" if points > POINTS else f"{points:.0f}"
+    return name, contender("", pair).strip(), spread(real, 0), spread(ours, 0), apart
 
 
 if __name__ == "__main__":

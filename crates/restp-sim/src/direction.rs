@@ -9,8 +9,10 @@ mod counters;
 mod departures;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use counters::{Counters, DropReason};
+pub use waits::Waits;
 
 use crate::discipline::{Admission, Arrival, Backlog, Discipline};
 use crate::error_model::{ErrorModel, Fate, Impairments, Outages, Turns};
@@ -255,7 +257,7 @@ impl Direction {
         let to_come = self.free.since(now);
         Counters {
             busy: self.counters.busy.saturating_sub(to_come),
-            ..self.counters
+            ..self.counters.clone()
         }
     }
 
@@ -315,7 +317,7 @@ impl Direction {
 
     fn wait(&mut self, now: Time, bytes: u32) {
         self.backlog.push(self.free, bytes);
-        self.counters.waited += self.free.since(now);
+        self.counters.waits.record(self.free.since(now));
         self.counters.queued(self.backlog.packets(), self.backlog.bytes());
     }
 

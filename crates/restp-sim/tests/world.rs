@@ -67,7 +67,7 @@ impl Pair {
     }
 
     fn forward(&self) -> Counters {
-        self.world.link_stats()[0].counters
+        self.world.link_stats()[0].counters.clone()
     }
 }
 

@@ -153,7 +153,7 @@ const TRUE_CAUSES: [&str; 6] = [
     "outage",
     "late",
 ];
-const LINK_FIELDS: [&str; 11] = [
+const LINK_FIELDS: [&str; 12] = [
     "packets",
     "bytes",
     "dropped_queue",
@@ -164,6 +164,7 @@ const LINK_FIELDS: [&str; 11] = [
     "dropped_collision",
     "dropped_contention",
     "queue_mean_ms",
+    "queue_median_ms",
     "utilisation",
 ];
 

@@ -1,6 +1,6 @@
 //! CUBIC: the window is a cubic function of the time since the last reduction. RFC 9438; read its §4 first.
 
-use super::cubic_curve::Stage;
+use super::cubic_curve::{CubicRules, Stage};
 use super::hystart::{Advice, HyStartChoice, SlowStart};
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
@@ -17,6 +17,8 @@ pub struct CubicParams {
     pub fast_convergence: bool,
     /// How the first slow start ends when round trips begin to take longer (RFC 9438 §4.10). Default RFC 9406.
     pub hystart: HyStartChoice,
+    /// Where Linux departs from RFC 9438. Default the RFC.
+    pub rules: CubicRules,
 }
 
 impl Default for CubicParams {
@@ -25,6 +27,7 @@ impl Default for CubicParams {
             common: CommonParams::default(),
             fast_convergence: true,
             hystart: HyStartChoice::Rfc9406,
+            rules: CubicRules::Rfc9438,
         }
     }
 }
@@ -41,6 +44,7 @@ impl CubicParams {
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
     fast_convergence: bool,
+    rules: CubicRules,
     /// While the first slow start lasts.
     hystart: Option<SlowStart>,
     state: State,
@@ -71,6 +75,7 @@ impl Cubic {
             common,
             fast_convergence,
             hystart,
+            rules,
         } = *params;
         let window = Window::new(&common, segment_bytes);
         let state = State {
@@ -81,6 +86,7 @@ impl Cubic {
         };
         Cubic {
             fast_convergence,
+            rules,
             hystart: SlowStart::new(hystart),
             state,
             before: None,
@@ -126,7 +132,8 @@ impl Cubic {
         }
         let acked = window.slow_start(bytes, segment);
         if !window.in_slow_start() && acked > 0 {
-            let begin = || Stage::begin(view.now, window.bytes, *maximum, segment, self.parts);
+            let (at, parts, rules) = (window.bytes, self.parts, self.rules);
+            let begin = || Stage::begin(view.now, at, *maximum, segment, parts, rules);
             let stage = stage.get_or_insert_with(begin);
             stage.grow(window, acked, *prior, segment, view);
         }
@@ -169,7 +176,13 @@ impl Cubic {
             window.bytes
         };
         *stage = None;
-        let target = share(view.in_flight_bytes, kept);
+        let target = match self.rules {
+            CubicRules::Rfc9438 => share(view.in_flight_bytes, kept),
+            CubicRules::Linux => {
+                let target = share(window.bytes, kept);
+                target - target % segment_of(view)
+            }
+        };
         window.cut(target, segment_of(view));
         window.bytes = window.bytes.min(target.max(floor));
     }

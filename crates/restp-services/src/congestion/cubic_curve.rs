@@ -27,10 +27,13 @@ pub(super) struct Stage {
     credit: u128,
     /// C and α are divided by this: the steps of one flow among its parts.
     parts: f64,
+    rules: CubicRules,
+    /// No loss has shown yet what the path holds.
+    is_first: bool,
 }
 
 impl Stage {
-    pub fn begin(now: Time, window: u64, maximum: u64, segment: u64, parts: u32) -> Self {
+    pub fn begin(now: Time, window: u64, maximum: u64, segment: u64, parts: u32, rules: CubicRules) -> Self {
         let height = maximum.saturating_sub(window).saturating_mul(u64::from(parts));
         Stage {
             began: now,
@@ -39,6 +42,8 @@ impl Stage {
             estimate: window as f64,
             credit: 0,
             parts: f64::from(parts),
+            rules,
+            is_first: maximum == 0,
         }
     }
 
@@ -48,12 +53,22 @@ impl Stage {
         self.plateau + C / self.parts * t * t * t * segment as f64
     }
 
+    /// The window that a round trip leads to at least from one of so many bytes.
+    fn least_target(&self, window: u64) -> u64 {
+        match self.rules {
+            CubicRules::Linux if self.is_first => window + window / 20,
+            _ => window,
+        }
+    }
+
     /// One acknowledgement of `acked` bytes.
     pub fn grow(&mut self, window: &mut Window, acked: u64, prior: u64, segment: u64, view: &PathView<'_>) {
-        let alpha = if self.estimate < prior as f64 { ALPHA } else { 1.0 };
+        let stays_slow = self.rules == CubicRules::Linux || self.estimate < prior as f64;
+        let alpha = if stays_slow { ALPHA } else { 1.0 };
         self.estimate += alpha / self.parts * acked as f64 * segment as f64 / window.bytes as f64;
         let elapsed = view.now.since(self.began);
-        if self.curve(elapsed, segment) < self.estimate {
+        let least = self.least_target(window.bytes);
+        if self.curve(elapsed, segment).max(least as f64) < self.estimate {
             // Reno-friendly (§4.3). The window may already stand higher, on its way to a curve that has turned
             // steep; it is not lowered without a loss.
             self.credit = 0;
@@ -63,12 +78,28 @@ impl Stage {
         // Concave and convex (§4.4, §4.5): (target − window) / window for each segment acknowledged.
         let ahead = elapsed + view.smoothed_rtt.unwrap_or_default();
         let highest = window.bytes + window.bytes / 2;
-        let target = (self.curve(ahead, segment) as u64).clamp(window.bytes, highest);
+        let target = (self.curve(ahead, segment) as u64).clamp(least, highest);
         self.credit += u128::from(target - window.bytes) * u128::from(window.worth(acked, segment));
         let bytes = u128::from(window.bytes);
         window.grow((self.credit / bytes) as u64);
         self.credit %= bytes;
     }
+}
+
+/// What is left open, or done in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CubicRules {
+    /// RFC 9438 to the letter.
+    Rfc9438,
+    /// As Linux: until the first loss, or after a timeout, a window grows by a twentieth a round trip at least; Reno's α stays
+    /// below one; a reduction leaves whole segments.
+    Linux,
+}
+
+impl CubicRules {
+    /// All with their names.
+    pub const ALL: [(&'static str, CubicRules); 2] =
+        [("rfc9438", CubicRules::Rfc9438), ("linux", CubicRules::Linux)];
 }
 
 /// K = ∛(height / C) in seconds, to 0.1 ms (RFC 9438 §4.2, Figure 2). Heights over seven million segments, which
@@ -92,7 +123,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_loss_at_100_segments_gives_the_worked_numbers() {
-        let stage = Stage::begin(Time::ZERO, 70_000, 100_000, SEGMENT, 1);
+        let stage = Stage::begin(Time::ZERO, 70_000, 100_000, SEGMENT, 1, CubicRules::Rfc9438);
         assert!(
             (stage.plateau_after - 4.217).abs() < 0.001,
             "{}",
@@ -116,6 +147,7 @@ pub(super) mod tests {
                 maximum as u64 * SEGMENT,
                 SEGMENT,
                 1,
+                CubicRules::Rfc9438,
             );
             for tenth in 0..=600u32 {
                 let t = f64::from(tenth) / 10.0;

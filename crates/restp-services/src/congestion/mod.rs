@@ -56,6 +56,7 @@ pub use byte_counting::{ByteCounting, ByteCountingParams};
 pub use choice::{CodeSpace, CongestionChoice, Control, Controller};
 pub use coupled::{Coupled, Coupling, WVegas, WVegasParams};
 pub use cubic::{Cubic, CubicParams};
+pub use cubic_curve::CubicRules;
 pub use custom::CustomCongestion;
 pub use highspeed::HighSpeed;
 pub use hybla::{Hybla, HyblaParams};

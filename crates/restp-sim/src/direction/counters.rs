@@ -1,9 +1,10 @@
 //! What one direction has done.
 
+use super::waits::Waits;
 use restp_base::time::Duration;
 
 /// What one direction has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.
     pub packets: u64,
@@ -37,8 +38,8 @@ pub struct Counters {
     pub marked: u64,
     /// Packets the line took to send.
     pub sent: u64,
-    /// For how long these waited before, all together.
-    pub waited: Duration,
+    /// For how long these waited before.
+    pub waits: Waits,
     /// Time the line was sending.
     pub busy: Duration,
     /// Most packets that waited at once.

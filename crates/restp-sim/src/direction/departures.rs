@@ -34,7 +34,7 @@ impl Direction {
             let sent = self.discipline.dequeue(start, &mut self.departures.dropped);
             self.tell_drops();
             if let Some((packet, mark_ce)) = sent {
-                self.counters.waited += start.since(packet.since);
+                self.counters.waits.record(start.since(packet.since));
                 self.serialise(packet.bytes);
                 let verdict = self.cross(self.free, mark_ce, Some(packet.fate));
                 self.departures.decided.push_back((packet.tag, verdict));
@@ -141,7 +141,10 @@ mod tests {
         line.offer(us(5000), parcel(4, 0, 1000));
         assert_eq!(told(&mut line), [(4, Some(us(16_000)))]);
         let counters = line.counters(us(10_000));
-        assert_eq!((counters.sent, counters.waited), (4, Duration::from_millis(3)));
+        assert_eq!(
+            (counters.sent, counters.waits.sum()),
+            (4, Duration::from_millis(3))
+        );
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Medium {
 
     /// What a hop has done.
     pub(crate) fn counters(&self, hop: u32) -> Counters {
-        self.hops[hop as usize].counters
+        self.hops[hop as usize].counters.clone()
     }
 
     /// Packets and bytes that wait at the station where `hop` begins, for this hop.
@@ -481,7 +481,10 @@ impl Medium {
             self.hops[done.hop as usize].counters.sent += 1;
         }
         if let Some(next) = radio.queue.front() {
-            self.hops[next.hop as usize].counters.waited += now.since(next.since);
+            self.hops[next.hop as usize]
+                .counters
+                .waits
+                .record(now.since(next.since));
         }
         radio.phase = Phase::Contending;
         radio.backoff.reset(&self.timing);

@@ -8,7 +8,7 @@ use crate::spec::Way;
 use restp_base::observe::Transmitted;
 
 /// What one direction of one link has done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkStats {
     /// The link.
     pub name: String,

@@ -161,7 +161,7 @@ impl<T: Clone> Line<T> {
     /// What happened so far.
     pub(super) fn report(&self, now: Time) -> DirectionReport {
         let counters = self.direction.counters(now);
-        let mut report = DirectionReport::of(counters);
+        let mut report = DirectionReport::of(&counters);
         report.dropped_system = self.overflowed + self.unsent;
         report.delivered_packets -= self.unsent;
         report.mean_lateness_us = self.lateness.as_nanos() as f64 / 1e3 / counters.delivered.max(1) as f64;

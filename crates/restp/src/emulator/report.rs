@@ -70,6 +70,8 @@ pub struct DirectionReport {
     pub marked: u64,
     /// Mean time a packet waited before it was sent.
     pub queue_mean_ms: f64,
+    /// The median of the same, within 4 %.
+    pub queue_median_ms: f64,
     /// Given out this much after they were due, in the mean. Above 1000 the processor was withheld, and a
     /// measurement should not be trusted.
     pub mean_lateness_us: f64,
@@ -79,7 +81,7 @@ pub struct DirectionReport {
 
 impl DirectionReport {
     /// The model's own counters.
-    pub(super) fn of(counters: Counters) -> Self {
+    pub(super) fn of(counters: &Counters) -> Self {
         DirectionReport {
             offered_packets: counters.packets,
             offered_bytes: counters.bytes,
@@ -93,7 +95,8 @@ impl DirectionReport {
             corrupted: counters.corrupted,
             reordered: counters.reordered,
             marked: counters.marked,
-            queue_mean_ms: counters.waited.as_secs_f64() * 1e3 / counters.sent.max(1) as f64,
+            queue_mean_ms: counters.waits.mean(counters.sent).as_secs_f64() * 1e3,
+            queue_median_ms: counters.waits.median(counters.sent).as_secs_f64() * 1e3,
             ..DirectionReport::default()
         }
     }

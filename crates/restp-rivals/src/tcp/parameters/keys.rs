@@ -4,7 +4,7 @@ use super::{TcpParameters, controls};
 use restp_base::names::hint;
 use restp_base::units;
 use restp_services::ack::{Acknowledgement, Detail, NakEmission, NakMode, PositiveParameters, Schedule};
-use restp_services::congestion::{CommonParams, CongestionChoice, Growth, HyStartChoice};
+use restp_services::congestion::{CommonParams, CongestionChoice, CubicRules, Growth, HyStartChoice};
 use restp_services::recovery::{LostRetransmissions, RecoveryChoice, Reordering};
 use std::fmt::Display;
 use thiserror::Error;
@@ -22,7 +22,7 @@ pub struct ParameterError {
 /// Keys that choose an algorithm. They bring its default parameters, so they are set first.
 pub(super) const CHOICES: [&str; 3] = ["congestion", "ack", "recovery"];
 /// Keys of numbers and switches.
-pub(super) const NUMBERS: [&str; 34] = [
+pub(super) const NUMBERS: [&str; 35] = [
     "segment",
     "window",
     "window-scaling",
@@ -46,6 +46,7 @@ pub(super) const NUMBERS: [&str; 34] = [
     "random-loss",
     "bbr-draft",
     "hystart",
+    "cubic",
     "rate",
     "initial-window",
     "initial-threshold",
@@ -122,8 +123,8 @@ impl TcpParameters {
             "dsack" => self.dsack = named(key, value, &SWITCH)?,
             "ecn" => self.ecn = named(key, value, &SWITCH)?,
             "lost-repeats" => self.lost_retransmissions = named(key, value, &LostRetransmissions::ALL)?,
-            "flight-limit" | "random-loss" | "bbr-draft" | "hystart" | "rate" | "initial-window"
-            | "initial-threshold" | "growth" => self.set_congestion(key, value)?,
+            "flight-limit" | "random-loss" | "bbr-draft" | "hystart" | "cubic" | "rate"
+            | "initial-window" | "initial-threshold" | "growth" => self.set_congestion(key, value)?,
             "rto-floor" => self.rto.floor = span()?,
             "rto-ceiling" => self.rto.ceiling = span()?,
             "data-attempts" => self.rto.attempts = small(count()?)?,
@@ -157,7 +158,10 @@ impl TcpParameters {
             ("hystart", CongestionChoice::Cubic(cubic)) => {
                 cubic.hystart = named(key, value, &HyStartChoice::ALL)?;
             }
-            ("hystart", _) => return Err(owner("cubic")),
+            ("cubic", CongestionChoice::Cubic(cubic)) => {
+                cubic.rules = named(key, value, &CubicRules::ALL)?;
+            }
+            ("hystart" | "cubic", _) => return Err(owner("cubic")),
             ("random-loss" | "bbr-draft", _) => return Err(owner("bbr")),
             ("rate", CongestionChoice::Rate(fixed)) => fixed.rate = rate()?,
             ("rate", _) => return Err(owner("rate")),

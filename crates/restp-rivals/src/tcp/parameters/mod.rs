@@ -8,7 +8,7 @@ pub(crate) use keys::{SWITCH, dashed, error, named};
 
 use restp_base::time::Duration;
 use restp_services::ack::{Acknowledgement, Detail, NakMode, NakParameters, PositiveParameters};
-use restp_services::congestion::{BbrParams, CongestionChoice, CubicParams, HyStartChoice};
+use restp_services::congestion::{BbrParams, CongestionChoice, CubicParams, CubicRules, HyStartChoice};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
 use restp_services::recovery::{
@@ -238,8 +238,13 @@ fn controls(coupled: bool) -> impl Iterator<Item = (&'static str, CongestionChoi
 fn current_controls() -> impl Iterator<Item = (&'static str, CongestionChoice)> {
     controls(false).map(|(name, choice)| match choice {
         CongestionChoice::Cubic(cubic) => {
-            let hystart = HyStartChoice::Linux;
-            (name, CongestionChoice::Cubic(CubicParams { hystart, ..cubic }))
+            let (hystart, rules) = (HyStartChoice::Linux, CubicRules::Linux);
+            let linux = CubicParams {
+                hystart,
+                rules,
+                ..cubic
+            };
+            (name, CongestionChoice::Cubic(linux))
         }
         CongestionChoice::Bbr(bbr) => {
             let draft = BbrParams { draft: true, ..bbr };

@@ -63,6 +63,7 @@ fn every_key_can_be_set_and_none_is_forgotten() {
         ("bbr", "bbr-draft", "on"),
         ("rate", "rate", "2 Mbit/s"),
         ("cubic", "hystart", "linux"),
+        ("cubic", "cubic", "linux"),
         ("sack", "reordering", "rack"),
         ("sack", "dsack", "on"),
     ];
@@ -117,6 +118,7 @@ fn errors_name_the_key_the_value_and_the_way_out() {
         ([("dsack", "on")], "dsack", "positive+sack"),
         ([("reordering", "rack")], "reordering", "pipe"),
         ([("hystart", "linux")], "hystart", "cubic"),
+        ([("cubic", "linux")], "cubic", "cubic"),
         ([("flight-limit", "3 packets")], "flight-limit", "none"),
         ([("data-attempts", "many")], "data-attempts", "\"many\""),
         ([("rto-floor", "90 s")], "rto-floor", "rto-ceiling"),

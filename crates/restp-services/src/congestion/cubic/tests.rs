@@ -1,6 +1,7 @@
 //! RFC 9438 with its own numbers: reductions, stages of avoidance, undo, and time that does not count.
 
 use super::super::conformance::{acked, path};
+use super::super::cubic_curve::CubicRules;
 use super::super::cubic_curve::tests::rfc_curve;
 use super::*;
 
@@ -395,4 +396,70 @@ fn parts_that_are_cut_together_are_one_flow() {
     };
     let (whole, halves) = (life(1), life(2));
     assert!(whole.abs_diff(halves) < whole / 100, "{whole} and {halves}");
+}
+
+fn linux(segments: u64) -> Cubic {
+    let params = CubicParams {
+        rules: CubicRules::Linux,
+        ..CubicParams::default()
+    };
+    let mut cubic = Cubic::new(&params, SEGMENT);
+    let window = &mut cubic.state.window;
+    (window.bytes, window.threshold) = (segments * SEGMENT, segments * SEGMENT);
+    cubic
+}
+
+/// What a window of acknowledgements adds, in thousandths of a segment.
+fn round(cubic: &mut Cubic, now: Time) -> u64 {
+    let before = cubic.window_bytes();
+    for _ in 0..before / SEGMENT {
+        let view = full(cubic, now);
+        cubic.on(&acked(SEGMENT), &view);
+    }
+    cubic.window_bytes() - before
+}
+
+#[test]
+fn until_the_first_loss_linux_grows_by_a_twentieth() {
+    let mut cubic = linux(100);
+    assert_eq!((round(&mut cubic, Time::ZERO) + 50) / 100, 50, "by five segments");
+    lose(&mut cubic, Time::ZERO);
+    let (kept, grown) = (cubic.window_bytes() / SEGMENT, round(&mut cubic, Time::ZERO));
+    assert!(grown < 5_000, "{grown} of {kept}");
+    let view = full(&cubic, Time::ZERO);
+    cubic.on(&CongestionEvent::Timeout { repeated: false }, &view);
+    while cubic.state.window.in_slow_start() {
+        round(&mut cubic, Time::ZERO);
+    }
+    let (window, grown) = (cubic.window_bytes(), round(&mut cubic, Time::ZERO));
+    assert!(
+        grown + SEGMENT >= window / 20,
+        "after a timeout {grown} of {window}"
+    );
+}
+
+#[test]
+fn linux_keeps_whole_segments_of_its_window_and_the_rfc_of_what_is_in_flight() {
+    for (segments, kept) in [(5, 3), (4, 2), (13, 9)] {
+        let mut cubic = linux(segments);
+        let view = PathView {
+            in_flight_bytes: SEGMENT,
+            ..full(&cubic, Time::ZERO)
+        };
+        cubic.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        assert_eq!(cubic.window_bytes(), kept * SEGMENT, "of {segments}");
+    }
+}
+
+/// Beyond the last maximum RFC 9438 adds a whole segment a round trip where it follows Reno.
+#[test]
+fn reno_stays_slow_in_linux() {
+    let grown = |rules| {
+        let mut cubic = linux(10);
+        (cubic.rules, cubic.state.maximum, cubic.state.prior) = (rules, 10 * SEGMENT, 10 * SEGMENT);
+        (0..4).map(|_| round(&mut cubic, Time::ZERO)).sum::<u64>()
+    };
+    let (rfc, linux) = (grown(CubicRules::Rfc9438), grown(CubicRules::Linux));
+    assert!((3_500..4_100).contains(&rfc), "{rfc}");
+    assert!((1_800..2_200).contains(&linux), "{linux}");
 }
