@@ -3,6 +3,7 @@
 //! | Check | Watches |
 //! |---|---|
 //! | `layers` | no dependency points up or sideways ([`layers`]) |
+//! | `cycles` | modules of a crate depend in one direction ([`cycles`]) |
 //! | `tidy` | size of files, white space, words, citations, `unsafe` ([`tidy`]) |
 //! | `clock` | no clock, global randomness or hash order below the drivers ([`clock`]) |
 //! | `vectors` | every test vector is JSON and some test reads it ([`vectors`]) |
@@ -14,6 +15,7 @@
 
 mod cites;
 mod clock;
+mod cycles;
 mod finding;
 mod index;
 mod layers;
@@ -33,8 +35,9 @@ use crate::tree::Tree;
 
 type Check = fn(&Tree) -> anyhow::Result<Vec<Finding>>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("layers", layers::check),
+    ("cycles", cycles::check),
     ("tidy", tidy::check),
     ("clock", clock::check),
     ("vectors", vectors::check),

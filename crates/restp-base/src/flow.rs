@@ -4,8 +4,8 @@ mod stats;
 
 pub use stats::{FlowStats, Inferred, LossCauses, PathStats};
 
-use crate::machine::PathAddress;
-use crate::observe::{Changed, Loss};
+use crate::datagram::PathAddress;
+use crate::findings::{Changed, Loss};
 use crate::streams::Streams;
 use crate::time::{Duration, Time};
 use bytes::Bytes;

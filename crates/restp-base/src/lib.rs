@@ -18,6 +18,8 @@
 //! | [`streams`] | the same where one flow carries many streams |
 //! | [`observe`] | what a driver shows of both to somebody who only looks |
 
+mod datagram;
+mod findings;
 pub mod flow;
 pub mod machine;
 pub mod names;

@@ -8,113 +8,11 @@
 //! 3. [`Machine::next_deadline`],
 //! 4. sleep until then or until the next datagram, and call [`Machine::handle`].
 
-use crate::flow::{Flow, FlowId};
-use crate::observe::Transmitted;
+pub use crate::datagram::{Datagram, Ecn, Head, PathAddress, Request};
+use crate::flow::{CloseReason, Flow, FlowId, PathState};
 use crate::streams::StreamEvent;
 use crate::time::Time;
-use bytes::Bytes;
-use smallvec::SmallVec;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-/// Two lower-layer addresses: where datagrams leave and where they go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathAddress {
-    /// This host's address.
-    pub local: SocketAddr,
-    /// The peer's address.
-    pub remote: SocketAddr,
-}
-
-impl PathAddress {
-    /// The same path seen from the other end.
-    pub const fn reversed(self) -> Self {
-        PathAddress {
-            local: self.remote,
-            remote: self.local,
-        }
-    }
-    /// A path from nowhere to nowhere, for buffers that are filled later.
-    pub const UNSET: PathAddress = PathAddress {
-        local: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-        remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-    };
-}
-
-/// Explicit congestion notification of the lower layer (RFC 3168 §5), by its two bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Ecn {
-    /// The sender does not take part.
-    #[default]
-    NotEct = 0b00,
-    /// Capable, code 1.
-    Ect1 = 0b01,
-    /// Capable, code 0: what we send.
-    Ect0 = 0b10,
-    /// Congestion experienced: a queue marked the datagram instead of dropping it.
-    Ce = 0b11,
-}
-
-/// Header bytes; those of common headers live inside the value.
-pub type Head = SmallVec<[u8; 64]>;
-
-/// One datagram. The bytes on the wire are `head` followed by `body`.
-///
-/// A sender puts headers into `head` and shares the payload's buffer as `body`; a driver that received one
-/// contiguous buffer leaves `head` empty. Both forms mean the same bytes, and a receiver must take either.
-#[derive(Clone, Debug)]
-pub struct Datagram {
-    /// From `local` to `remote` when sent; a receiver sees its own address as `local`.
-    pub path: PathAddress,
-    /// Congestion mark of the lower layer.
-    pub ecn: Ecn,
-    /// As sent: the lower layer may cut it into pieces rather than drop it, should it be too large for the path.
-    pub may_fragment: bool,
-    /// Who sent it, where a layer below knows: nobody else has the same number. 0 where nobody can tell.
-    pub peer: u128,
-    /// The segment that it carries, for whoever observes; it does not travel.
-    pub segment: Option<Transmitted>,
-    /// First part of the bytes.
-    pub head: Head,
-    /// The rest of the bytes.
-    pub body: Bytes,
-}
-
-/// What a datagram asks for that does no harm when it is handed on twice: a retransmission of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// A flow.
-    Flow,
-    /// A further path of a flow there is.
-    Path,
-}
-
-impl Datagram {
-    /// A datagram without bytes.
-    pub fn empty() -> Self {
-        Datagram {
-            path: PathAddress::UNSET,
-            ecn: Ecn::NotEct,
-            may_fragment: false,
-            peer: 0,
-            segment: None,
-            head: Head::new(),
-            body: Bytes::new(),
-        }
-    }
-    /// Bytes on the wire.
-    pub fn len(&self) -> usize {
-        self.head.len() + self.body.len()
-    }
-    /// True when there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// All bytes in one buffer.
-    pub fn to_vec(&self) -> Vec<u8> {
-        [&self.head[..], &self.body[..]].concat()
-    }
-}
+use std::net::SocketAddr;
 
 /// What the world tells a machine.
 #[derive(Debug)]
@@ -200,9 +98,9 @@ pub enum Event {
     /// What happened to the streams of a flow that has some.
     Stream(FlowId, StreamEvent),
     /// One path of a flow over several of them changed its state.
-    Path(FlowId, PathAddress, crate::flow::PathState),
+    Path(FlowId, PathAddress, PathState),
     /// The flow is over; nothing more will come. Its identifier dies with [`Flow::release`].
-    Closed(FlowId, crate::flow::CloseReason),
+    Closed(FlowId, CloseReason),
 }
 
 /// A host's transport. See the module for the order in which to call it.

@@ -2,7 +2,7 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`scenario`] | the file as written, sweeps, validated points |
+//! | [`scenario`] | what a file says is simulated: sweeps, validated points |
 //! | [`registry`] | names of transports and the machines behind them |
 //! | [`traffic`] | what applications do |
 //! | [`host`] | drives a machine from the event queue |
@@ -12,12 +12,14 @@
 //! | [`chaos`] | random cases, and laws that hold whatever happens |
 //! | [`checker`] | claims of a scenario held against its results |
 //! | [`page`] | the page of an experiment, with its figures |
+//! | [`experiment`] | [`Scenario`]: a file as a whole, and one run of it |
 //! | [`report`] | tables for people, CSV for other tools |
 //!
 //! Nothing here reads a clock: a run's wall time comes from a stopwatch the caller lends.
 
 pub mod chaos;
 pub mod checker;
+pub mod experiment;
 pub mod host;
 pub mod metrics;
 pub mod model;
@@ -28,7 +30,9 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod traffic;
+mod unknown;
 
+pub use experiment::{Line, Scenario, run};
 pub use restp_sim::{DropReason, Way, medium};
-pub use run::{Job, Line, Options, RunError, RunResult, Summary, run};
-pub use scenario::{Scenario, ScenarioError};
+pub use run::{Job, Options, RunError, RunResult, Summary};
+pub use scenario::ScenarioError;

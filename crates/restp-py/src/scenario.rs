@@ -82,7 +82,7 @@ impl Scenario {
             runs,
             ..Options::DEFAULT
         };
-        let jobs = run::jobs(&self.0, &options).map_err(|error| broken(&error))?;
+        let jobs = run::jobs(self.0.points(), &options).map_err(|error| broken(&error))?;
         Ok(jobs.into_iter().map(|job| (job.point, job.seed)).collect())
     }
 
@@ -106,7 +106,7 @@ impl Scenario {
         };
         let mut raised = Ok(());
         let outcome = py.detach(|| {
-            run::run_jobs(&self.0, &jobs, &options, |job, result| {
+            run::run_jobs(self.0.points(), &jobs, &options, |job, result| {
                 let line = line(job.point, &result);
                 raised = Python::attach(|py| {
                     py.check_signals()?;

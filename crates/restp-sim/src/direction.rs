@@ -5,14 +5,13 @@
 //! however late a real-time caller wakes. Only disciplines that decide on departure need the caller's help: see
 //! [`Verdict::Wait`].
 
-mod counters;
 mod departures;
 #[cfg(test)]
 mod tests;
-mod waits;
 
-pub use counters::{Counters, DropReason};
-pub use waits::Waits;
+pub use crate::counters::{Counters, DropReason};
+pub use crate::parcel::Parcel;
+pub use crate::waits::Waits;
 
 use crate::discipline::{Admission, Arrival, Backlog, Discipline};
 use crate::error_model::{ErrorModel, Fate, Impairments, Outages, Turns};
@@ -60,21 +59,6 @@ struct Origin {
     name: String,
     seed: u64,
     loss_changes: u32,
-}
-
-/// A packet as a direction sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parcel {
-    /// Its size on the line.
-    pub bytes: u32,
-    /// Whether it can be marked.
-    pub ecn: Ecn,
-    /// Whether it may be cut into pieces where it is too long.
-    pub may_fragment: bool,
-    /// Packets of one flow share this number: its addresses and ports, say. Only FQ-CoDel asks.
-    pub flow: u64,
-    /// By which its owner knows it again when it is [decided on](Direction::decided) after a [`Verdict::Wait`].
-    pub tag: u64,
 }
 
 /// What happens to a packet offered.
@@ -130,7 +114,7 @@ impl Direction {
             departures: Departures::default(),
             mark: spec.mark,
             outages: Outages::new(&spec.outage),
-            impairments: Impairments::new(spec, seed, name).map(Box::new),
+            impairments: Impairments::new(spec.chance(), seed, name).map(Box::new),
             turns: spec.jitter.map(Turns::new),
             rules: Vec::new(),
             counters: Counters::default(),

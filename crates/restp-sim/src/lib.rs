@@ -19,17 +19,22 @@
 //! and of simultaneous events timers come first, then arrivals in an order drawn from the stream `"ties"`.
 
 pub mod config;
+mod counters;
 pub mod direction;
 pub mod discipline;
 pub mod error_model;
+mod host_id;
 pub mod medium;
+mod parcel;
 pub mod police;
 mod queue;
 pub mod rate;
 pub mod rule;
 pub mod spec;
+mod spec_error;
 pub mod topology;
 pub mod trace;
+mod waits;
 pub mod world;
 
 pub use direction::{Counters, Direction, DropReason, Parcel, Verdict};

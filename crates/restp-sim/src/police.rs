@@ -1,7 +1,7 @@
 //! A policer: a token bucket before the queue. What exceeds it is dropped on arrival, and nothing waits for tokens; what
 //! passes goes on as if there were none (the meter of RFC 2697 §3 with one bucket).
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::time::Time;
 use restp_base::units::Rate;
 

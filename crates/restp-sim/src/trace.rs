@@ -2,8 +2,8 @@
 //! the same.
 
 use crate::direction::DropReason;
+use crate::host_id::HostId;
 use crate::spec::Way;
-use crate::world::HostId;
 use restp_base::machine::{Datagram, Ecn};
 use restp_base::time::Time;
 use std::fmt;

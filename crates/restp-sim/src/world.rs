@@ -26,6 +26,7 @@ mod stats;
 mod tap;
 mod travel;
 
+pub use crate::host_id::HostId;
 pub use stats::{LinkStats, LostSegment, Totals};
 
 use crate::direction::{Counters, Direction};
@@ -67,10 +68,6 @@ pub struct World {
     events: u64,
     totals: Totals,
 }
-
-/// A protocol's place in the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostId(u32);
 
 /// Why a host must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

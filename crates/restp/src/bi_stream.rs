@@ -1,12 +1,12 @@
 //! Streams of a connection that carries many (`framing = "streams"`).
 
 use crate::connection::Connection;
-use crate::shared::{Shared, Wakers};
+use crate::driver::shared::Shared;
+use crate::waiters::StreamWaiters;
 use bytes::Bytes;
 use restp_base::flow::{FlowId, Read};
 use restp_base::machine::Machine;
 use restp_base::streams::{StreamEvent, StreamId, StreamOpenError, StreamRead, StreamWriteError, Streams};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -29,47 +29,6 @@ pub enum StreamReadError {
     /// The connection ended first, or this end has stopped reading.
     #[error("the stream is not read to its end: the connection is over, or reading was stopped")]
     Lost,
-}
-
-/// Who waits for something of the streams of a connection.
-#[derive(Debug, Default)]
-pub(crate) struct StreamWaiters {
-    openers: Wakers,
-    acceptors: Wakers,
-    readers: BTreeMap<StreamId, Wakers>,
-    writers: BTreeMap<StreamId, Wakers>,
-}
-
-impl StreamWaiters {
-    pub(crate) fn on_event(&mut self, event: StreamEvent) {
-        match event {
-            StreamEvent::Opened => self.acceptors.wake(),
-            StreamEvent::Available => self.openers.wake(),
-            StreamEvent::Readable(id) => wake(self.readers.remove(&id)),
-            StreamEvent::Writable(id) => wake(self.writers.remove(&id)),
-        }
-    }
-
-    /// The peer opens no more streams.
-    pub(crate) fn on_last(&mut self) {
-        self.acceptors.wake();
-    }
-
-    /// Removes the wakers of the stream, also those of futures that were dropped.
-    fn forget(&mut self, id: StreamId) {
-        self.readers.remove(&id);
-        self.writers.remove(&id);
-    }
-
-    pub(crate) fn wake_all(&mut self) {
-        let all = std::mem::take(self);
-        wake([all.openers, all.acceptors]);
-        wake(all.readers.into_values().chain(all.writers.into_values()));
-    }
-}
-
-fn wake(waiting: impl IntoIterator<Item = Wakers>) {
-    waiting.into_iter().for_each(|mut wakers| wakers.wake());
 }
 
 impl<M: Machine> Connection<M> {

@@ -1,8 +1,8 @@
 //! What a machine can do besides flows: an application calls it under the lock of its endpoint, and waits until it has something.
 
 use crate::connection::Connection;
+use crate::driver::shared::{Core, Shared};
 use crate::endpoint::Endpoint;
-use crate::shared::{Core, Shared};
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::Machine;
 use restp_base::time::Time;

@@ -1,13 +1,11 @@
 //! What an async user holds of one connection.
 
+use crate::driver::shared::{PathEvent, Shared};
 #[cfg(unix)]
 use crate::known_hosts::KnownHostsError;
-use crate::shared::Shared;
 use crate::stream::Stream;
 use bytes::Bytes;
-use restp_base::flow::{
-    Change, ChangeError, CloseReason, FlowId, FlowStats, OpenError, PathState, Read, WriteError,
-};
+use restp_base::flow::{Change, ChangeError, CloseReason, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::observe::Changed;
 use restp_proto::ValidComposition;
@@ -126,15 +124,6 @@ pub enum SendError {
     /// The sending direction is finished, or the connection is over.
     #[error("the connection is closed for sending{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Closed(Option<CloseReason>),
-}
-
-/// What became of one path of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathEvent {
-    /// Which.
-    pub path: PathAddress,
-    /// What it is good for now.
-    pub state: PathState,
 }
 
 /// One connection. All methods take `&self`: one task may send while another receives.

@@ -1,12 +1,13 @@
 //! What an async user holds of a host: it opens and accepts connections, many over the same sockets.
 
 use crate::connection::{ConnectError, Connection};
+use crate::driver::shared::{FlowState, Shared};
 use crate::driver::{Driver, Joining};
 use crate::locals::{self, Local, Locals, Present, makes_sense};
 use crate::netlink::Changes;
-use crate::shared::{FlowState, Shared};
+use crate::random::random;
 use crate::socket::{Socket, SocketStats};
-use crate::transport::{Identity, Security, Transport, Trust, random};
+use crate::transport::{Identity, Security, Transport, Trust};
 use crate::watch;
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::observe::Observer;

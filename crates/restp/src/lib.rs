@@ -70,18 +70,21 @@ mod locals;
 mod netlink;
 pub mod overview;
 pub mod packet;
+mod random;
 pub mod relay;
-mod shared;
+mod rendezvous;
 mod socket;
 pub mod stream;
 mod transport;
 #[cfg(target_os = "linux")]
 pub mod tun;
+mod waiters;
 mod watch;
 
 pub use bi_stream::{BiStream, StreamReadError};
 pub use call::Caller;
-pub use connection::{ConnectError, Connection, PathEvent, SendError};
+pub use connection::{ConnectError, Connection, SendError};
+pub use driver::shared::PathEvent;
 pub use endpoint::Endpoint;
 #[cfg(unix)]
 pub use known_hosts::{KnownHosts, KnownHostsError};

@@ -1,8 +1,8 @@
 //! All connections of an endpoint as somebody sees them who only looks: counters, paths, what each is made of.
 
 use crate::Transport;
+use crate::driver::shared::Shared;
 use crate::endpoint::Endpoint;
-use crate::shared::Shared;
 use restp_base::flow::{Flow, FlowId, FlowStats};
 use restp_proto::{StreamCounts, ValidComposition};
 use restp_seal::{PublicKey, SealStats};

@@ -2,9 +2,10 @@
 
 #[cfg(unix)]
 use crate::known_hosts::KnownHosts;
-use crate::relay::rendezvous::Rendezvous;
-use crate::relay::upgrade::Upgrade;
-use crate::relay::wire::is_message;
+use crate::random::random;
+use crate::rendezvous::Rendezvous;
+use crate::rendezvous::upgrade::Upgrade;
+use crate::rendezvous::wire::is_message;
 use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, Flow, FlowId, FlowStats, OpenError, Read, WriteError};
 use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress, Wakeup};
@@ -13,7 +14,7 @@ use restp_base::streams::Streams;
 use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Composition, EndpointConfig};
-use restp_seal::{Clients, PublicKey, SealConfig, Sealed, Secret, SecretKey};
+use restp_seal::{Clients, PublicKey, SealConfig, Sealed, SecretKey};
 use std::io;
 use std::net::SocketAddr;
 
@@ -198,13 +199,6 @@ impl Transport {
             _ => None,
         }
     }
-}
-
-/// Bytes of the operating system's randomness.
-pub(crate) fn random<const N: usize>() -> io::Result<Secret<N>> {
-    let mut bytes = Secret::blank();
-    getrandom::fill(&mut *bytes).map_err(io::Error::other)?;
-    Ok(bytes)
 }
 
 /// What a seal below changes: addresses are proved, and segments of the default size a little smaller; sizes that somebody chose stay.

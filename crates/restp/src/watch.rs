@@ -1,8 +1,8 @@
 //! Keeps sockets and paths in step with this host's links, addresses and routes, until the endpoint stops.
 
+use crate::driver::shared::Shared;
 use crate::locals;
 use crate::netlink::Changes;
-use crate::shared::Shared;
 use restp_base::machine::Machine;
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What a flow and its paths have counted, in segments and bytes, and of what the losses were (RFC 9002 §A names the measures).
 
-use crate::machine::PathAddress;
-use crate::observe::Cause;
+use crate::datagram::PathAddress;
+use crate::findings::Cause;
 use crate::time::Duration;
 
 /// Counters and estimates of one flow, for diagnostics only: nothing in a protocol reads them.

@@ -1,6 +1,8 @@
 //! Commands that measure and simulate: networks, experiments, models, random runs.
 
 use super::CompositionArgs;
+use crate::failure::Failure;
+use crate::qlog::{Folder, Schema};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -78,7 +80,17 @@ pub struct QlogArgs {
     pub qlog: Option<PathBuf>,
     /// Its schema: `current`, that of the drafts of 2025, or `0.3`, the newest that qvis opens
     #[arg(long, value_name = "NAME", default_value = "current", requires = "qlog")]
-    pub qlog_schema: crate::qlog::Schema,
+    pub qlog_schema: Schema,
+}
+
+impl QlogArgs {
+    /// The folder asked for, made if need be; none when none was.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn folder(&self) -> Result<Option<Folder>, Failure> {
+        Folder::of(self.qlog.as_deref(), self.qlog_schema)
+    }
 }
 
 pub const REPRODUCE: &str = "\

@@ -3,7 +3,8 @@
 use super::content::ContentArgs;
 use super::rule::{Listen, Rule};
 use super::{CompositionArgs, MonitorArgs, SealArgs};
-use crate::tunnel::{Subnet, device_name};
+use crate::subnet::Subnet;
+use crate::tunnel::device_name;
 use clap::Args;
 use restp::Local;
 use std::num::NonZeroUsize;

@@ -49,7 +49,7 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let config = EndpointConfig::new(composition);
     let trust = Trust::of(&arguments.link, &to, &addresses)?;
     let security = dial::security(&arguments.link, &trust)?;
-    let traces = qlog::Folder::of(&arguments.qlog)?;
+    let traces = arguments.qlog.folder()?;
     let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
     let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
     let selection = Selection {

@@ -30,7 +30,7 @@ pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
     }
     let clock = Clock::start();
     let stopwatch = || clock.now().as_secs_f64();
-    let traces = qlog::Folder::of(&arguments.qlog)?;
+    let traces = arguments.qlog.folder()?;
     let packets = packets(&scenario, arguments)?;
     let capture = |_: Job| packets.as_ref().map(PacketFile::sink);
     let observe = |end: &Watched<'_>| {

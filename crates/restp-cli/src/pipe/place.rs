@@ -1,6 +1,6 @@
 //! Names of places, such as `tcp:127.0.0.1:22`, and which of them are allowed.
 
-use crate::tunnel::Subnet;
+use crate::subnet::Subnet;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -10,7 +10,6 @@ mod trace;
 
 pub use record::Schema;
 
-use crate::args::QlogArgs;
 use crate::failure::Failure;
 use record::Vantage;
 use restp_base::observe::{Observer, Seen};
@@ -34,14 +33,14 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn of(arguments: &QlogArgs) -> Result<Option<Folder>, Failure> {
-        let Some(path) = &arguments.qlog else {
+    pub fn of(folder: Option<&Path>, schema: Schema) -> Result<Option<Folder>, Failure> {
+        let Some(path) = folder else {
             return Ok(None);
         };
         std::fs::create_dir_all(path).map_err(|error| Failure::input(complaint(path, &error)))?;
         Ok(Some(Folder {
-            path: path.clone(),
-            schema: arguments.qlog_schema,
+            path: path.to_owned(),
+            schema,
             fault: Arc::default(),
         }))
     }

@@ -3,9 +3,9 @@
 use super::mss::clamp;
 use super::outlet::Outlet;
 use super::pieces::{Assembly, Pieces, REST, is_packet};
-use super::subnet::Subnet;
 use crate::datagrams::{Message, Open};
 use crate::pipe::Answer;
+use crate::subnet::Subnet;
 use restp::Connection;
 use restp::tun::{Tun, TunConfig};
 use std::io;

@@ -7,18 +7,15 @@
 //! | `mss` | TCP connections that cross learn how large their segments may be |
 //! | `outlet` | what waits to be sent |
 //! | `pieces` | packets larger than a message |
-//! | `subnet` | addresses with the length of their network's prefix |
 
 mod carry;
 mod composition;
 mod mss;
 mod outlet;
 mod pieces;
-mod subnet;
 
 pub use carry::{End, carry, device, device_name};
 pub use composition::{check_fitness, prepare};
-pub use subnet::Subnet;
 
 /// ResTP port at which `restp serve` takes packets.
 pub const SERVICE_PORT: u16 = 7073;

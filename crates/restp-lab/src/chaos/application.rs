@@ -3,8 +3,7 @@
 
 use super::changes::Wish;
 use super::faults::Fault;
-use super::host::address;
-use super::paths::at;
+use super::paths::{address, at};
 use super::trace::{End, Trace, What};
 use super::{Case, Side};
 use crate::traffic::PORT;

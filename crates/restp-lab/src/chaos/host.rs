@@ -5,15 +5,14 @@ use super::application::{Application, Stage};
 use super::faults::Fault;
 use super::guests::Guests;
 use super::ledger::Party;
-use super::paths::at;
-use super::seat::Seat;
-use super::stage::{Maker, Wire};
+use super::paths::{address, at};
+use super::seat::{Maker, Seat};
 use super::trace::{Trace, What};
 use super::watch::{Began, Watch};
+use super::wire::Wire;
 use super::{Case, Side};
-use crate::host::address_of;
 use restp_base::flow::FlowId;
-use restp_base::machine::{Datagram, Event, Input, Machine, PathAddress};
+use restp_base::machine::{Datagram, Event, Input, Machine};
 use restp_base::time::{Duration, Time};
 use restp_proto::EndpointConfig;
 use std::collections::{BTreeMap, VecDeque};
@@ -242,23 +241,6 @@ impl<'a> Host<'a> {
         let flow = self.application.flow(end);
         flow.is_some_and(|flow| self.seat.machine().stats(flow).is_some())
     }
-}
-
-/// The addresses of path number `path`, as `side` sees them.
-pub fn address(side: Side, path: usize) -> PathAddress {
-    PathAddress {
-        local: address_of(2 * path + side.index()),
-        remote: address_of(2 * path + side.other().index()),
-    }
-}
-
-/// The path that a packet of `side` between these addresses takes. The server may know the client by any port that the
-/// translator has given it.
-pub fn path_of(case: &Case, side: Side, mut pair: PathAddress) -> Option<usize> {
-    if side == Side::Server {
-        pair.remote.set_port(0);
-    }
-    (0..case.paths()).find(|path| address(side, *path) == pair)
 }
 
 fn stage<'s>(now: Time, clock: Time, machine: &'s mut dyn Machine, trace: &'s mut Trace) -> Stage<'s> {

@@ -11,7 +11,7 @@
 //! | `case` | everything a run depends on, as data |
 //! | `swarm`, `network`, `paths`, `traffic`, `faults`, `changes` | the parts of a case, and how each is drawn |
 //! | `seal`, `adversary` | the seal under both ends, and who attacks it |
-//! | `stage`, `host`, `application`, `guests`, `conversations` | the run |
+//! | `stage`, `wire`, `host`, `application`, `guests`, `conversations` | the run |
 //! | `seat`, `tap`, `watch`, `ledger` | a machine, what passes between its engine and its seal, and who said it |
 //! | `trace` | what a run leaves behind |
 //! | [`laws`], `liveness` | what must hold |
@@ -40,6 +40,7 @@ mod tap;
 mod trace;
 mod traffic;
 mod watch;
+mod wire;
 
 pub(crate) use adversary::LIE;
 pub use case::{Case, CaseError};
@@ -50,7 +51,7 @@ pub use ledger::Party;
 pub use network::Hop;
 pub use paths::Further;
 pub use seal::{Attack, Seal};
-pub use stage::Maker;
+pub use seat::Maker;
 pub use summary::Summary;
 pub use trace::{End, Ending, Mark, Record, Trace, What, Work};
 pub use traffic::Traffic;

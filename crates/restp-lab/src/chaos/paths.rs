@@ -2,6 +2,8 @@
 
 use super::network::{self, Hop};
 use super::{Case, Fault, Side, skewed};
+use crate::host::address_of;
+use restp_base::machine::PathAddress;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -208,4 +210,21 @@ pub fn without(case: &mut Case, gone: usize) {
         stays
     });
     case.further.remove(gone - 1);
+}
+
+/// The addresses of path number `path`, as `side` sees them.
+pub fn address(side: Side, path: usize) -> PathAddress {
+    PathAddress {
+        local: address_of(2 * path + side.index()),
+        remote: address_of(2 * path + side.other().index()),
+    }
+}
+
+/// The path that a packet of `side` between these addresses takes. The server may know the client by any port that the
+/// translator has given it.
+pub fn path_of(case: &Case, side: Side, mut pair: PathAddress) -> Option<usize> {
+    if side == Side::Server {
+        pair.remote.set_port(0);
+    }
+    (0..case.paths()).find(|path| address(side, *path) == pair)
 }

@@ -1,9 +1,8 @@
 //! The machine of one side, plain or under the seal, and what of it outlives a restart.
 
-use super::host::address;
 use super::ledger::Party;
+use super::paths::address;
 use super::seal::Seal;
-use super::stage::Maker;
 use super::tap::{Note, Notes, Tap};
 use super::{Case, Side};
 use restp_base::flow::FlowId;
@@ -13,6 +12,9 @@ use restp_base::time::Time;
 use restp_proto::wire::bare_request;
 use restp_proto::{Endpoint, EndpointConfig};
 use restp_seal::{PublicKey, SealConfig, SealStats, Sealed, SecretKey};
+
+/// Makes the machine of one side; tests of the laws wrap it into one that breaks them.
+pub type Maker<'a> = &'a (dyn Fn(&EndpointConfig) -> Box<dyn Machine> + Sync);
 
 /// A host's machine, one after the other.
 pub struct Seat<'a> {

@@ -1,7 +1,7 @@
 //! Makes a failing case small: leaves out one thing after another as long as the same law stays broken.
 
 use super::network::Hop;
-use super::stage::Maker;
+use super::seat::Maker;
 use super::{Case, Fault, Seal, Traffic, Violation, judge_with, paths};
 
 /// Most plays of one shrinking.

@@ -3,9 +3,9 @@
 use super::Side;
 use super::application::Application;
 use super::ledger::{Party, Saying};
-use super::stage::Wire;
 use super::tap::Note;
 use super::trace::{Mark, Trace, What, Work};
+use super::wire::Wire;
 use bytes::Bytes;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Head};

@@ -4,7 +4,8 @@
 use super::series;
 use crate::metrics::jain;
 use crate::run::{RunResult, number};
-use crate::scenario::{Plan, unknown};
+use crate::scenario::Plan;
+use crate::unknown::unknown;
 use serde::Serialize;
 use std::fmt;
 

@@ -26,7 +26,8 @@ mod side;
 
 pub use judge::{Verdict, judge};
 
-use crate::scenario::{Axes, Fault, Plan, unknown};
+use crate::scenario::{Axes, Fault, Plan};
+use crate::unknown::unknown;
 use formula::Formula;
 pub(crate) use formula::coordinate;
 use metric::Metric;

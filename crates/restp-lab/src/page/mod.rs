@@ -18,7 +18,8 @@ pub(crate) use raw::RawPage;
 
 use crate::checker::Verdict;
 use crate::run::Summary;
-use crate::scenario::{Axes, Fault, Plan, unknown};
+use crate::scenario::{Axes, Fault, Plan};
+use crate::unknown::unknown;
 use raw::{RawColumn, RawFigure};
 use serde_json::Value;
 use value::Source;

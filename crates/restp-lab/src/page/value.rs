@@ -2,7 +2,8 @@
 //! `link.NAME.FIELD`, `goodput_bps`, `shared_bps`, `fairness`. Elements of lists are numbers in FIELD, from 0.
 
 use crate::run::Summary;
-use crate::scenario::{Plan, unknown};
+use crate::scenario::Plan;
+use crate::unknown::unknown;
 use restp_base::time::Duration;
 use serde_json::{Map, Value};
 

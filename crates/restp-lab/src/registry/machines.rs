@@ -4,9 +4,10 @@ use super::{Kind, Transport, restp};
 use crate::traffic::PORT;
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::time::Time;
+use restp_rivals::host::{Tcp, TcpConfig};
 use restp_rivals::itp::{Itp, ItpConfig, ItpParameters};
 use restp_rivals::sctp::{Sctp, SctpConfig};
-use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
+use restp_rivals::tcp::TcpParameters;
 use restp_rivals::udp::{Udp, UdpConfig};
 
 /// The machines of one flow: who opens it, and who serves it.

@@ -3,8 +3,8 @@
 use super::seal::seal;
 use super::{Ends, TransportError};
 use crate::one_stream::OneStream;
-use crate::scenario::unknown;
 use crate::traffic::PORT;
+use crate::unknown::unknown;
 use restp_base::flow::ChangeError;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};

@@ -1,7 +1,7 @@
 //! What to write in the place of a transport that there is not.
 
 use super::Witness;
-use crate::scenario::unknown;
+use crate::unknown::unknown;
 use restp_base::names::hint;
 use restp_proto::composition::PRESETS;
 use restp_rivals::compositions::rivals;

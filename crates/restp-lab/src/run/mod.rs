@@ -20,10 +20,8 @@ pub(crate) use summary::number;
 pub use summary::{Numbers, Summary};
 pub use traces::{Traces, TracesWanted, traces};
 
-use crate::checker::{self, Verdict};
-use crate::scenario::{Point, Scenario};
+use crate::scenario::Point;
 use restp_base::observe;
-use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// How to run, apart from what the scenario says.
@@ -72,67 +70,10 @@ impl Options<'_> {
     };
 }
 
-/// One line of output.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Line {
-    /// One point, one seed.
-    Run(RunResult),
-    /// One point, all seeds.
-    Summary(Summary),
-    /// One claim at one point.
-    Verdict(Verdict),
-}
-
-/// Runs every point of a scenario with every seed. `each` gets the runs of a point in the order of their seeds,
-/// then its summary, then the next point; the verdicts on the scenario's claims come last. It may stop the rest
-/// with [`ControlFlow::Break`].
-///
-/// # Errors
-/// The first run, in that order, that could not go on.
-pub fn run(
-    scenario: &Scenario,
-    options: &Options<'_>,
-    mut each: impl FnMut(Line) -> ControlFlow<()>,
-) -> Result<(), RunError> {
-    let jobs = jobs(scenario, options)?;
-    let (mut runs, mut judged): (Vec<RunResult>, Vec<RunResult>) = (Vec::new(), Vec::new());
-    let mut done = 0;
-    let work = |index: usize| replicate(scenario, jobs[index], options);
-    let outcome = in_order(options.threads, jobs.len(), work, |result| {
-        let result = result?;
-        runs.push(result.clone());
-        if each(Line::Run(result)).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        done += 1;
-        if jobs
-            .get(done)
-            .is_some_and(|next| next.point == jobs[done - 1].point)
-        {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let summary = Summary::of(&runs);
-        if !scenario.checks().is_empty() {
-            judged.append(&mut runs);
-        }
-        runs.clear();
-        Ok(summary.map_or(ControlFlow::Continue(()), |summary| each(Line::Summary(summary))))
-    })?;
-    if outcome.is_continue() {
-        for verdict in checker::judge(scenario.checks(), &judged) {
-            if each(Line::Verdict(verdict)).is_break() {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
 /// One simulation to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Job {
-    /// The point, by its place among [`Scenario::points`].
+    /// The point, by its place among the points of a scenario.
     pub point: usize,
     /// The seed.
     pub seed: u64,
@@ -145,9 +86,9 @@ const MOST_RUNS: u64 = 1_000_000;
 ///
 /// # Errors
 /// When there are too many.
-pub fn jobs(scenario: &Scenario, options: &Options<'_>) -> Result<Vec<Job>, RunError> {
+pub fn jobs(points: &[Point], options: &Options<'_>) -> Result<Vec<Job>, RunError> {
     let runs = |point: &Point| options.runs.unwrap_or(point.plan.runs);
-    let total = scenario.points().iter().map(runs).fold(0, u64::saturating_add);
+    let total = points.iter().map(runs).fold(0, u64::saturating_add);
     if total > MOST_RUNS {
         return Err(RunError::TooMany {
             total,
@@ -155,7 +96,7 @@ pub fn jobs(scenario: &Scenario, options: &Options<'_>) -> Result<Vec<Job>, RunE
         });
     }
     let mut jobs = Vec::new();
-    for (index, point) in scenario.points().iter().enumerate() {
+    for (index, point) in points.iter().enumerate() {
         let first = options.seed.unwrap_or(point.plan.seed);
         let seeds = first..first.saturating_add(runs(point));
         jobs.extend(seeds.map(|seed| Job { point: index, seed }));
@@ -169,17 +110,17 @@ pub fn jobs(scenario: &Scenario, options: &Options<'_>) -> Result<Vec<Job>, RunE
 /// # Errors
 /// The first run that could not go on, or the error of `each`.
 pub fn run_jobs(
-    scenario: &Scenario,
+    points: &[Point],
     jobs: &[Job],
     options: &Options<'_>,
     mut each: impl FnMut(Job, RunResult) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<ControlFlow<()>, RunError> {
-    let work = |index: usize| replicate(scenario, jobs[index], options);
+    let work = |index: usize| replicate(points, jobs[index], options);
     as_done(options.threads, jobs.len(), work, |index, result| {
         each(jobs[index], result?)
     })
 }
 
-fn replicate(scenario: &Scenario, job: Job, options: &Options<'_>) -> Result<RunResult, RunError> {
-    replication::replicate(&scenario.points()[job.point], job, options)
+pub(crate) fn replicate(points: &[Point], job: Job, options: &Options<'_>) -> Result<RunResult, RunError> {
+    replication::replicate(&points[job.point], job, options)
 }

@@ -1,10 +1,9 @@
 //! The scenario text as a tree that remembers where each value is written, so that a sweep can replace a
 //! value and a complaint still finds its line.
 
-use super::error::{Place, ScenarioError, unknown};
+use super::error::{Place, ScenarioError};
 use super::raw::TOP;
-use crate::checker::RawCheck;
-use crate::page::RawPage;
+use crate::unknown::unknown;
 use restp_sim::config::Fault;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -16,14 +15,14 @@ pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 type Table<'t> = DeTable<'t>;
 
 #[derive(Clone)]
-pub(super) struct Document<'t> {
+pub(crate) struct Document<'t> {
     source: Source<'t>,
     root: Table<'t>,
 }
 
 /// What a scenario was written as: the file, and settings from outside it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'t> {
+pub(crate) struct Source<'t> {
     pub text: &'t str,
     /// `(key, value)`. Setting `i` counts as byte `text.len() + 1 + i`.
     pub settings: &'t [(String, String)],
@@ -159,25 +158,6 @@ impl<'t> Document<'t> {
     pub fn read<T: Deserialize<'t>>(&self) -> Result<T, Fault> {
         let root = Spanned::new(0..self.source.text.len(), self.root.clone());
         Ok(T::deserialize(toml::de::Deserializer::from(root))?)
-    }
-
-    /// Reads the `[[check]]` tables.
-    pub fn checks(&self) -> Result<Vec<RawCheck>, Fault> {
-        #[derive(Deserialize)]
-        struct Checks {
-            #[serde(default)]
-            check: Vec<RawCheck>,
-        }
-        self.read::<Checks>().map(|checks| checks.check)
-    }
-
-    /// Reads the `[page]` table.
-    pub fn page(&self) -> Result<Option<RawPage>, Fault> {
-        #[derive(Deserialize)]
-        struct Pages {
-            page: Option<RawPage>,
-        }
-        self.read::<Pages>().map(|pages| pages.page)
     }
 
     /// Turns bytes into a line (or a setting) and a key.

@@ -1,6 +1,5 @@
 //! What is wrong with a scenario, where it is written, and what may stand there.
 
-use restp_base::names::hint;
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -44,14 +43,4 @@ impl fmt::Display for ScenarioError {
         }
         f.write_str(&self.message)
     }
-}
-
-/// The sentence for a word that is none of `allowed`.
-pub(crate) fn unknown<'a>(what: &str, word: &str, allowed: impl IntoIterator<Item = &'a str>) -> String {
-    let allowed: Vec<&str> = allowed.into_iter().collect();
-    let hint = hint(word, allowed.iter().copied());
-    format!(
-        "there is no {what} \"{word}\"; write one of: {}{hint}",
-        allowed.join(", ")
-    )
 }

@@ -1,7 +1,6 @@
 //! One `[[flow]]` table, validated.
 
 use super::change::{ChangePlan, changes};
-use super::error::unknown;
 use super::host::{HostPlan, named, transport_of};
 use super::names::{Copy, copies, expand};
 use super::path::{PathPlan, joined, paths};
@@ -10,6 +9,7 @@ use super::raw::RawFlow;
 use super::traffic::traffic;
 use crate::registry::Transport;
 use crate::traffic::Traffic;
+use crate::unknown::unknown;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_sim::config::{Fault, positive, read};

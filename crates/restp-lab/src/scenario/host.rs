@@ -1,11 +1,11 @@
 //! `[[host]]`, validated: machines that serve many flows, and caches on their way.
 
-use super::error::unknown;
 use super::flow::{FlowPlan, Surroundings};
 use super::names::{copies, expand};
 use super::raw::{RawFlow, RawHost};
 use super::transport::transport;
 use crate::registry::Transport;
+use crate::unknown::unknown;
 use restp_sim::Topology;
 use restp_sim::config::Fault;
 use toml::Spanned;

@@ -1,8 +1,8 @@
 //! `[measure]` and `[[group]]`, validated: which part of a run counts, and which flows are looked at together.
 
-use super::error::unknown;
 use super::flow::FlowPlan;
 use super::raw::{RawGroup, RawMeasure};
+use crate::unknown::unknown;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_sim::config::{Fault, read};

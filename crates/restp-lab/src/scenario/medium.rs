@@ -1,8 +1,8 @@
 //! `[[medium]]` and `[[station]]` tables, validated: channels of 802.11 and who stands where.
 
-use super::error::unknown;
 use super::names::{Copy as Copied, copies, expand};
 use super::raw::{RawMedium, RawScenario, RawStation};
+use crate::unknown::unknown;
 use restp_base::time::Time;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, Written, read};

@@ -115,7 +115,7 @@ fn asked(
     Ok(Some(Spanned::new(place, routes)))
 }
 
-pub(super) fn check_count(count: usize, transport: &Transport) -> Result<(), String> {
+pub(crate) fn check_count(count: usize, transport: &Transport) -> Result<(), String> {
     let name = transport.name();
     match count {
         0 => Err("a flow without a path goes nowhere; name one, or leave paths out".into()),

@@ -3,7 +3,7 @@
 //!
 //! A profile speaks where the scenario is silent: a key in a flow's `set` and a link's own `queue` count more.
 
-use super::error::unknown;
+use crate::unknown::unknown;
 use restp_sim::config::Fault;
 use toml::Spanned;
 

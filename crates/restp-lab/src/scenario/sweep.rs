@@ -33,7 +33,7 @@ const MOST_POINTS: usize = 10_000;
 /// The coordinates of each axis: one key, or several where its values are tables.
 pub(crate) type Axes = Vec<Vec<String>>;
 
-pub(super) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes), ScenarioError> {
+pub(crate) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes), ScenarioError> {
     let mut base = source.parse()?;
     let axes = match base.check_top().and_then(|()| axes(&mut base, source)) {
         Ok(axes) => axes,

@@ -3,6 +3,7 @@
 mod refusals;
 
 use super::*;
+use crate::Scenario;
 use crate::traffic::{Cbr, Framing, Traffic};
 use restp_base::time::{Duration, Time};
 use restp_sim::{ErrorModel, QueueLimit};

@@ -1,9 +1,9 @@
 //! What a flow carries, validated.
 
-use super::error::unknown;
 use super::raw::{RawCbr, RawPage, RawTraffic, RawVoip, RawWeb, RawZipf, Size};
 use crate::registry::Transport;
 use crate::traffic::{Catalogue, Cbr, Framing, MOST_BYTES, Page, Popularity, Traffic, Web, voip};
+use crate::unknown::unknown;
 use restp_base::time::Duration;
 use restp_base::units::{self, Rate};
 use restp_sim::config::{Fault, positive, read};

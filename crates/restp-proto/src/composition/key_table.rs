@@ -3,7 +3,7 @@
 mod entries;
 
 use super::Composition;
-use super::keys::{Access, Key, Slot, Unit};
+use super::key::{Access, Key, Slot, Unit};
 use entries::{
     ACKNOWLEDGEMENTS, BBR, BIC_PROFILES, CONTROLLED, ENCODED, GROWTH, NUMBERING, POSITIVE, SKIPPING, SPARING,
     SWITCH, VEGAS, WESTWOOD_FILTERS, WESTWOOD_PLUS_FILTERS, bbr, bbr_number, choose, choose_reliability, fec,

@@ -19,6 +19,7 @@
 //! | `negotiate` | header bits from a composition and back (OP-27) |
 
 mod change;
+mod key;
 mod key_table;
 mod keys;
 mod needs;
@@ -35,8 +36,8 @@ mod every;
 
 pub use change::change;
 pub(crate) use change::{Strength, Terms, agreed_key, under};
+pub use key::{Key, SetError};
 pub use key_table::KEYS;
-pub use keys::{Key, SetError};
 pub use needs::{Arrival, Bandwidth, NEEDS, NeedError, Needs, Order};
 pub use negotiate::accept;
 pub use presets::{PRESETS, Preset};

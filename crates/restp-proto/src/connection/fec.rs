@@ -9,8 +9,9 @@ use crate::wire::{ErrorControl, Fec, Flags, Header, Order};
 use restp_base::machine::Datagram;
 use restp_base::sequence;
 use restp_base::time::Time;
+use restp_services::ack::Uncarried;
 use restp_services::receiver::Repair;
-use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecParameters, Uncarried};
+use restp_services::reliability::{Encoded, FecCode, FecDecoder, FecEncoder, FecParameters};
 use std::ops::Range;
 
 /// The payload is the XOR of others.

@@ -30,15 +30,6 @@ pub(crate) struct Packet<'a> {
     pub(crate) peer: u128,
 }
 
-/// A segment that has to wait must not keep a whole receive buffer alive: its sender decides for how long.
-pub(crate) fn kept(payload: Bytes, is_slice: bool) -> Bytes {
-    if is_slice {
-        Bytes::copy_from_slice(&payload)
-    } else {
-        payload
-    }
-}
-
 impl Connection {
     /// Takes a packet of this association. Returns what it says to one of several paths.
     pub(crate) fn handle(&mut self, now: Time, packet: Packet<'_>) -> DssUpdate {
@@ -171,7 +162,7 @@ impl Connection {
         match header.sequence.filter(|_| placed_later) {
             Some(number) if !packet.payload.is_empty() && self.unplaced.len() < MAX_UNPLACED => {
                 self.unplaced
-                    .push((number, kept(packet.payload, packet.is_slice)));
+                    .push((number, receive::kept(packet.payload, packet.is_slice)));
             }
             _ => self.counters.rejected_packets += 1,
         }

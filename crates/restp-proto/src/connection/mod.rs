@@ -26,7 +26,8 @@ mod subflow;
 mod timers;
 
 pub(crate) use application::{WriteTo, write};
-pub(crate) use intake::{Packet, kept};
+pub(crate) use intake::Packet;
+pub(crate) use receive::kept;
 pub(crate) use receive::{granted, window_bytes};
 pub(crate) use restp_services::connection_management::Ports;
 pub(crate) use subflow::{DssUpdate, MAX_PATHS, Setup, Stream, Turn, asks_for_integrity, hash_of};

@@ -1,6 +1,5 @@
 //! What arrives for the application: numbered segments, datagrams, the end (ResTP §3.5.7).
 
-use super::intake::kept;
 use super::{Connection, acknowledgement};
 use crate::composition::Composition;
 use crate::wire::Flags;
@@ -38,6 +37,15 @@ pub(crate) fn window_bytes(composition: &Composition) -> u64 {
 pub(super) fn begin(receiver: &mut Receiver, next: u64, composition: &Composition) {
     let nak = acknowledgement::nak_reporter(next);
     receiver.begin_segments(next, composition.ordering, granted(composition), nak);
+}
+
+/// A segment that has to wait must not keep a whole receive buffer alive: its sender decides for how long.
+pub(crate) fn kept(payload: Bytes, is_slice: bool) -> Bytes {
+    if is_slice {
+        Bytes::copy_from_slice(&payload)
+    } else {
+        payload
+    }
 }
 
 impl Connection {

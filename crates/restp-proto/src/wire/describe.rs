@@ -7,8 +7,9 @@ use super::{Cookie, Fec, Header, MpSetup, ParseError, Paths, Services, Tail};
 use super::{arq, crc};
 use paths::{dss_extension, mp_capable, mp_join};
 use restp_services::ack::AckRatio;
+use restp_services::ack::Uncarried;
 use restp_services::congestion::{CodeSpace, CongestionChoice};
-use restp_services::reliability::{FecCode, Uncarried};
+use restp_services::reliability::FecCode;
 use std::fmt::Write;
 
 /// One field of a PDU.

@@ -28,6 +28,7 @@
 pub mod cache;
 mod consumer;
 pub mod content_store;
+mod hash;
 mod holding;
 pub mod host;
 mod lane;

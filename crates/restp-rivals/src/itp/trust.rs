@@ -2,7 +2,7 @@
 //! follows from that one. A consumer knows the publisher's key beforehand, so that nobody on the way has to be trusted, nor anything
 //! sealed hop by hop: what a cache keeps is as good as what the publisher sends.
 
-use super::manifest::Digest;
+use super::hash::Digest;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use std::fmt;
 

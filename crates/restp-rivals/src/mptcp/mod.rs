@@ -3,13 +3,11 @@
 //!
 //! | File | Holds |
 //! |---|---|
-//! | [`options`], `dss`, `addresses` | every byte of the option |
-//! | `set_up` | who a subflow is: keys, joins |
-//! | `subflow` | what one TCP says and hears for the connection above |
+//! | `subflow` (beside this) | what one TCP says and hears for the connection above: [`options`], keys, joins |
 //! | `connection` | the connection: data numbers, one window, schedule, reinjection, addresses, end |
 //! | `parameters` | names, and keys beside those of TCP |
 //!
-//! The [`Machine`](restp_base::machine::Machine) is that of TCP, [`Tcp`](crate::tcp::Tcp). Where the RFC leaves a choice, it
+//! The [`Machine`](restp_base::machine::Machine) is that of TCP, [`Tcp`](crate::host::Tcp). Where the RFC leaves a choice, it
 //! is Linux's: the path with the least round-trip time that has room; what a subflow carries is given to another one when
 //! its timer runs out, and until something comes back it gets nothing new; numbers of 64 bits, no check sums.
 //!
@@ -24,10 +22,7 @@
 //! instead), check sums, and falling back to one path after the set-up (MP_FAIL, infinite mappings): bytes without a mapping
 //! are dropped.
 
-pub(crate) mod addresses;
 pub(crate) mod connection;
-pub(crate) mod dss;
-pub mod options;
 mod parameters;
-pub(crate) mod set_up;
-pub(crate) mod subflow;
+
+pub use crate::subflow::options;

@@ -7,14 +7,14 @@
 //! | `numbers` | TCP numbers bytes, the sender numbers segments |
 //! | [`parameters`] | what a user sets, by key |
 //! | `connection` | one connection: intake, outlet, transitions, timers |
-//! | [`host`] | the [`Machine`](restp_base::machine::Machine) of a host, of several paths ([`mptcp`](crate::mptcp)) as well |
+//!
+//! The [`Machine`](restp_base::machine::Machine) of a host is [`Tcp`](crate::host::Tcp).
 //!
 //! Left out, because no comparison here turns on it: simultaneous open, urgent data, data in SYN segments without a cookie, keep-alive
 //! (off unless asked for, RFC 9293 §3.8.4), ECN, Nagle's algorithm.
 
 pub(crate) mod connection;
 pub mod fast_open;
-pub mod host;
 pub mod nak;
 pub(crate) mod numbers;
 pub mod options;
@@ -23,5 +23,4 @@ pub mod parameters;
 pub mod snack;
 pub mod wire;
 
-pub use host::{Tcp, TcpConfig};
 pub use parameters::{ParameterError, TcpParameters};

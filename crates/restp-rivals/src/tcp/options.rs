@@ -6,7 +6,7 @@ use super::fast_open::{self, FastOpen};
 use super::nak::{self, Nak};
 use super::snack::{self, Snack};
 use super::wire::{HEADER_BYTES, WireError};
-use crate::mptcp::options::{self as mptcp, Multipath};
+use crate::subflow::options::{self as mptcp, Multipath};
 use restp_base::machine::Head;
 use restp_base::sequence::truncate;
 use restp_services::ack::NakMode;

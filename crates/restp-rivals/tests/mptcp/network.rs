@@ -5,9 +5,10 @@ use bytes::Bytes;
 use restp_base::flow::{CloseReason, Flow, FlowId, Read};
 use restp_base::machine::{Datagram, Event, Head, Input, Machine, PathAddress};
 use restp_base::time::{Duration, Time};
+use restp_rivals::host::{Tcp, TcpConfig};
 use restp_rivals::mptcp::options::Multipath;
+use restp_rivals::tcp::TcpParameters;
 use restp_rivals::tcp::wire::{Flags, Header};
-use restp_rivals::tcp::{Tcp, TcpConfig, TcpParameters};
 use std::collections::BTreeMap;
 
 pub const PORT: u16 = 80;

@@ -8,6 +8,7 @@ mod positive;
 mod ratio;
 mod report;
 mod timer;
+mod uncarried;
 
 pub use delayed::DelayedParameters;
 pub use duplicate::RepeatParameters;
@@ -16,6 +17,7 @@ pub use positive::PositiveParameters;
 pub use ratio::{AckRatio, LONGEST_WAIT};
 pub use report::AckReport;
 pub use timer::{AckTimer, Place};
+pub use uncarried::Uncarried;
 
 use restp_base::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The neutral form of feedback: whatever a codec received, this is what recovery works on
 //! (ResTP §3.5.9: what an acknowledgement means).
 
-use crate::reliability::Uncarried;
+use super::Uncarried;
 use smallvec::SmallVec;
 use std::ops::Range;
 

@@ -6,8 +6,6 @@
 //! Counting the reports of either kind is recovery's ([`MissingReports`](crate::recovery::MissingReports)); here is what one
 //! report says of one segment.
 
-use crate::recovery::LateAfter;
-
 /// Whose arrivals say something of a missing segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Differentiation {
@@ -23,6 +21,38 @@ pub enum Differentiation {
         /// Reports of others before a copy of what is late leaves by another path.
         late_after: LateAfter,
     },
+}
+
+/// How many reports from other paths make a segment late enough for a copy by a faster one (SMT §3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateAfter {
+    /// Always after so many (MFR: 3).
+    Reports(u64),
+    /// By one share of the buffer: fewer reports where less of it is free.
+    Pivot {
+        /// In percent of the buffer.
+        percent: u64,
+        /// Reports where less is free.
+        below: u64,
+        /// Reports where as much or more is.
+        above: u64,
+    },
+    /// AMFR: 3 in the critical zone, 4 in the substantial one, 5 in the moderate one.
+    Adaptive {
+        /// Reports in a row in the substantial zone after which it is taken for moderate. SMT names no value; 10 here.
+        cycles: u64,
+    },
+}
+
+impl LateAfter {
+    /// Reports in a row in the substantial zone, unless set.
+    pub const CYCLES: u64 = 10;
+}
+
+impl Default for LateAfter {
+    fn default() -> Self {
+        LateAfter::Reports(3) // as many as make a loss on its own path (RFC 5681 §3.2)
+    }
 }
 
 /// Which segments an arrival on a path may speak of.

@@ -6,7 +6,7 @@ mod interpath;
 mod outage;
 
 pub use causes::{Causes, Verdict};
-pub use interpath::{Differentiation, Member, Missing, PathNews};
+pub use interpath::{Differentiation, LateAfter, Member, Missing, PathNews};
 pub use outage::{Acknowledged, ProbeState, Silence};
 
 /// Cause to which losses are attributed. Default congestion (ResTP §3.6).

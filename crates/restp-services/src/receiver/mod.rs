@@ -21,10 +21,11 @@ mod turn;
 pub use arrival::Contradiction;
 pub use repair::Repair;
 
+use crate::ack::Uncarried;
 use crate::ack::{AckTimer, NakReporter};
 use crate::flow_control::{ReceiveWindow, WindowParameters};
 use crate::ordering::{Arrived, HoldParameters, Inbox, Ordering, Reassembly};
-use crate::reliability::{FecDecoder, Uncarried};
+use crate::reliability::FecDecoder;
 use bytes::Bytes;
 use pace::Pace;
 use repair::Repairs;

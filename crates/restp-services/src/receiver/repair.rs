@@ -1,7 +1,8 @@
 //! Repair by encoded packets, at the receiver (ResTP §3.5.8, OP-40, OP-41).
 
 use super::{Receiver, Store};
-use crate::reliability::{FecDecoder, FecOutcome, LossReport, Rebuilt, Uncarried};
+use crate::ack::Uncarried;
+use crate::reliability::{FecDecoder, FecOutcome, LossReport, Rebuilt};
 
 /// What repairs, and what of it failed.
 #[derive(Debug)]

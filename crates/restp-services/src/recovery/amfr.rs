@@ -2,37 +2,7 @@
 //! chance that the segment comes by itself and no copy is sent for nothing; each takes room in the receiver's buffer, where all
 //! that has overtaken it waits. So the adaptive rule (AMFR) goes by what of that buffer is free.
 
-/// The rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LateAfter {
-    /// Always after so many (MFR: 3).
-    Reports(u64),
-    /// By one share of the buffer: fewer reports where less of it is free.
-    Pivot {
-        /// In percent of the buffer.
-        percent: u64,
-        /// Reports where less is free.
-        below: u64,
-        /// Reports where as much or more is.
-        above: u64,
-    },
-    /// AMFR: 3 in the critical zone, 4 in the substantial one, 5 in the moderate one.
-    Adaptive {
-        /// Reports in a row in the substantial zone after which it is taken for moderate. SMT names no value; 10 here.
-        cycles: u64,
-    },
-}
-
-impl LateAfter {
-    /// Reports in a row in the substantial zone, unless set.
-    pub const CYCLES: u64 = 10;
-}
-
-impl Default for LateAfter {
-    fn default() -> Self {
-        LateAfter::Reports(super::DUPLICATE_THRESHOLD)
-    }
-}
+use crate::loss_handling::LateAfter;
 
 /// Free shares of the buffer at which zones meet, in percent: below the first three reports served best, above the second
 /// five did (SMT §3.5).

@@ -18,7 +18,7 @@ mod rtt;
 mod scoreboard;
 mod spurious;
 
-pub use amfr::{LateAfter, LateThreshold};
+pub use amfr::LateThreshold;
 pub use delivery_rate::{LostSegment, RateSample};
 pub use duplicate_ack::{DuplicateAck, FastRecovery};
 pub use feedback::{FalseReport, Feedback};

@@ -8,7 +8,6 @@ mod harq;
 mod rlc;
 mod sum;
 mod transmit_buffer;
-mod uncarried;
 mod xor_basic;
 mod xor_decoder;
 mod xor_encoder;
@@ -23,7 +22,6 @@ pub use gf256::add_scaled;
 pub use harq::LossReport;
 pub use sum::LENGTH_BYTES;
 pub use transmit_buffer::TransmitBuffer;
-pub use uncarried::Uncarried;
 
 /// Reliability service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

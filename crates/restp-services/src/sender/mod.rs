@@ -48,9 +48,10 @@ pub use transmission::{LaneShare, Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::framing::{Framing, SendQueue, Streams};
+use crate::loss_handling::LateAfter;
 use crate::loss_handling::{Differentiation, LossHandling};
 use crate::path_management::{PathMtu, RetransmitTarget};
-use crate::recovery::{LateAfter, LateThreshold, Recovery, RtoParameters, Scoreboard};
+use crate::recovery::{LateThreshold, Recovery, RtoParameters, Scoreboard};
 use crate::reliability::{FecEncoder, TransmitBuffer};
 use crate::view::Sibling;
 use admission::Admission;

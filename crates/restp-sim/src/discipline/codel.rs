@@ -3,7 +3,7 @@
 
 use super::QueueLimit;
 use super::held::{Fifo, Held};
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::machine::Ecn;
 use restp_base::time::{Duration, Time};
 

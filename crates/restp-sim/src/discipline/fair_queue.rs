@@ -2,9 +2,9 @@
 
 use super::fq_codel::{FqCodel, Process};
 use super::held::Held;
-use crate::direction::Parcel;
 use crate::error_model::Fate;
-use crate::spec::SpecError;
+use crate::parcel::Parcel;
+use crate::spec_error::SpecError;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 use super::QueueLimit;
 use super::codel::{Codel, Control};
 use super::held::{Fifo, Held};
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;

@@ -22,7 +22,7 @@ pub use fq_codel::FqCodel;
 pub(crate) use held::Held;
 pub use red::Red;
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::machine::Ecn;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};

@@ -2,7 +2,7 @@
 //! marked. With the gentle variant (Floyd 2000) the probability rises on to 1 above the upper threshold.
 
 use super::{Admission, Arrival, Backlog, QueueLimit};
-use crate::spec::{MarkThreshold, SpecError, probability};
+use crate::spec_error::{MarkThreshold, SpecError, probability};
 use restp_base::machine::Ecn;
 use restp_base::random::Stream;
 

@@ -1,7 +1,7 @@
 //! Burst errors (transfer control §4.1): per packet an error event starts with a probability and flags a number of
 //! packets, this one the first. An event drawn inside a burst replaces it. Two draws per packet.
 
-use crate::spec::{SpecError, probability};
+use crate::spec_error::{SpecError, probability};
 use restp_base::random::Stream;
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! Gilbert-Elliott: a good and a bad state, each with its own loss; starts good. Per packet: lost by the state it
 //! meets, then perhaps a change of state. Two draws per packet.
 
-use crate::spec::{SpecError, probability};
+use crate::spec_error::{SpecError, probability};
 use restp_base::random::Stream;
 
 /// Loss with memory. In the long run `(p · loss_bad + r · loss_good) / (p + r)` of the packets are lost.

@@ -24,9 +24,10 @@ pub use rate::{LossUnit, RateLoss};
 pub use reorder::Reorder;
 pub use scripted::Scripted;
 
-use crate::spec::{DirectionSpec, SpecError};
+use crate::spec_error::SpecError;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
+use std::ops::Range;
 
 /// Which packets are lost. No loss is an empty list of models.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +94,17 @@ pub(crate) struct Fate {
     pub(crate) duplicated: bool,
 }
 
+/// What the description of a direction leaves to chance.
+#[derive(Clone, Copy)]
+pub(crate) struct Chance<'a> {
+    pub(crate) loss: &'a [ErrorModel],
+    pub(crate) loss_during: &'a [Range<Time>],
+    pub(crate) corrupt: Option<Corrupt>,
+    pub(crate) reorder: Option<Reorder>,
+    pub(crate) jitter: Option<Jitter>,
+    pub(crate) duplicate: Option<Duplicate>,
+}
+
 /// All chance of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Impairments {
@@ -107,21 +119,21 @@ pub(crate) struct Impairments {
 
 impl Impairments {
     /// The impairments of a checked description, with streams below `name`. `None`: nothing is left to chance.
-    pub(crate) fn new(spec: &DirectionSpec, seed: u64, name: &str) -> Option<Self> {
+    pub(crate) fn new(chance: Chance<'_>, seed: u64, name: &str) -> Option<Self> {
         let stream = |model: &str| Stream::named(seed, &format!("{name}/{model}"));
         let impairments = Impairments {
-            losses: losses(&spec.loss, seed, name),
-            during: (!spec.loss_during.is_empty()).then(|| Outages::new(&spec.loss_during)),
-            corrupt: spec
+            losses: losses(chance.loss, seed, name),
+            during: (!chance.loss_during.is_empty()).then(|| Outages::new(chance.loss_during)),
+            corrupt: chance
                 .corrupt
                 .map(|model| corrupt::Process::new(model, stream("corrupt"))),
-            reorder: spec
+            reorder: chance
                 .reorder
                 .map(|model| reorder::Process::new(model, stream("reorder"))),
-            jitter: spec
+            jitter: chance
                 .jitter
                 .map(|model| jitter::Process::new(model, stream("jitter"))),
-            duplicate: spec
+            duplicate: chance
                 .duplicate
                 .map(|model| duplicate::Process::new(model, stream("duplicate"))),
         };
@@ -186,6 +198,7 @@ pub(crate) mod statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::DirectionSpec;
 
     fn rate(probability: f64) -> ErrorModel {
         ErrorModel::Rate(RateLoss {
@@ -229,7 +242,7 @@ mod tests {
     #[test]
     fn the_draws_do_not_depend_on_size() {
         let spec = everything();
-        let mut small = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
+        let mut small = Impairments::new(spec.chance(), 1, "link/a/forward").expect("impaired");
         let mut large = small.clone();
         for _ in 0..1000 {
             small.draw(Time::ZERO, 40);
@@ -244,7 +257,7 @@ mod tests {
     #[test]
     fn adding_a_model_leaves_the_others_as_they_were() {
         let pattern = |spec: &DirectionSpec| -> Vec<bool> {
-            let mut impairments = Impairments::new(spec, 1, "link/a/forward").expect("impaired");
+            let mut impairments = Impairments::new(spec.chance(), 1, "link/a/forward").expect("impaired");
             (0..1000)
                 .map(|_| impairments.draw(Time::ZERO, 1000).duplicated)
                 .collect()
@@ -263,7 +276,7 @@ mod tests {
                 loss: vec![rate(probability)],
                 ..DirectionSpec::default()
             };
-            let mut impairments = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
+            let mut impairments = Impairments::new(spec.chance(), 1, "link/a/forward").expect("impaired");
             (0..1000)
                 .map(|_| impairments.draw(Time::ZERO, 1000).lost)
                 .collect()
@@ -286,7 +299,7 @@ mod tests {
                 loss_during,
                 ..DirectionSpec::default()
             };
-            let mut impairments = Impairments::new(&spec, 1, "link/a/forward").expect("impaired");
+            let mut impairments = Impairments::new(spec.chance(), 1, "link/a/forward").expect("impaired");
             (0..100)
                 .filter(|&millis| impairments.draw(at(millis), 1000).lost)
                 .collect()
@@ -300,6 +313,6 @@ mod tests {
 
     #[test]
     fn a_perfect_wire_leaves_nothing_to_chance() {
-        assert!(Impairments::new(&DirectionSpec::default(), 1, "x").is_none());
+        assert!(Impairments::new(DirectionSpec::default().chance(), 1, "x").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Independent losses: per packet (transfer control §4.2), or per bit with `1 - (1-p)^bits` per packet.
 //! One draw per packet.
 
-use crate::spec::{SpecError, probability};
+use crate::spec_error::{SpecError, probability};
 use restp_base::random::Stream;
 
 /// Every packet (or bit) is hit independently.

@@ -1,6 +1,6 @@
 //! Scripted losses: the packets of the list, counted from 1 in the order offered. No draws.
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 
 /// Drops exactly these packets of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::place::{Place, propagation};
 use super::rates::Chooser;
 use super::spec::MediumSpec;
-use crate::direction::Counters;
+use crate::counters::Counters;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 

@@ -3,7 +3,7 @@
 use super::backoff::Backoff;
 use super::ear::{Ear, Signal};
 use super::timing::{Mode, Timing};
-use crate::direction::DropReason;
+use crate::counters::DropReason;
 use crate::queue::EventQueue;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};

@@ -1,7 +1,7 @@
 //! What happens on the air, for whoever looks on.
 
 use super::radio::{Frame, Kind};
-use crate::direction::DropReason;
+use crate::counters::DropReason;
 use restp_base::time::Time;
 
 /// A frame that was on the air.

@@ -2,7 +2,7 @@
 //! at the new one.
 
 use super::walk::{self, Walk};
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;

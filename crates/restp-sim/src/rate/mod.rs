@@ -8,7 +8,7 @@ mod walk;
 pub use trace::{DeliveryTrace, TraceError};
 pub use walk::Walk;
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use levels::Levels;
 use restp_base::random::Stream;
 use restp_base::time::{Duration, Time};

@@ -1,7 +1,7 @@
 //! A rate that goes up and down at random between two bounds, which throw it back. Its stream is its own, and it draws
 //! once per step of time, whatever is sent.
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 use restp_base::random::Stream;
 use restp_base::time::Duration;
 use restp_base::units::Rate;

@@ -2,7 +2,7 @@
 
 use super::seat::Port;
 use super::{Joining, Work};
-use crate::shared::{Core, Shared};
+use crate::driver::shared::{Core, Shared};
 use crate::socket::{Screen, Socket, SocketStats};
 use bytes::Bytes;
 use restp_base::machine::{Datagram, Ecn, Input, Machine, PathAddress};

@@ -18,9 +18,9 @@
 
 mod hosted;
 mod seat;
+pub(crate) mod shared;
 
 use crate::clock::Clock;
-use crate::shared::Shared;
 use crate::socket::{Inbox, Screen, Socket, SocketStats, ecn_of};
 use hosted::{Awake, Run};
 use restp_base::machine::{Datagram, Machine};
@@ -28,6 +28,7 @@ use restp_base::time::{Duration, Time};
 use restp_seal::gate::Gate;
 pub(crate) use seat::Joining;
 use seat::Seat;
+use shared::Shared;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;

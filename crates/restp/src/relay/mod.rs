@@ -15,16 +15,12 @@
 //! | `peers` | who reaches one of them through it |
 //! | [`server`] | a relay |
 
-mod guests;
 mod peers;
 mod ports;
-pub(crate) mod rendezvous;
 pub mod server;
-pub(crate) mod upgrade;
 mod users;
-pub mod wire;
 
-pub use rendezvous::Reached;
+pub use crate::rendezvous::{Reached, wire};
 pub use server::{Relay, RelayConfig, RelayStats};
 
 use crate::endpoint::Endpoint;
@@ -62,7 +58,7 @@ impl Endpoint {
         let unreachable = |source| RelayError::Unreachable { relay, source };
         let path = self.paths_to(&[relay]).into_iter().next();
         let path = path.ok_or_else(|| unreachable(io::ErrorKind::AddrNotAvailable.into()))?;
-        let id = *crate::transport::random().map_err(unreachable)?;
+        let id = *crate::random::random().map_err(unreachable)?;
         {
             let mut core = self.shared.lock();
             let now = core.now();

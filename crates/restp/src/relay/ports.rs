@@ -1,7 +1,7 @@
 //! Which ports a relay gives. A host that asks again gets the port that it had, also from a relay that has started again: what leads to
 //! it stays true.
 
-use super::wire::RegistrationId;
+use crate::rendezvous::wire::RegistrationId;
 use crate::socket::ReplySocket;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -6,10 +6,10 @@
 use super::peers::{Link, Peer, Peers};
 use super::ports::Ports;
 use super::users::{Share, Tokens, Users};
-use super::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::clock::Clock;
+use crate::random::random;
+use crate::rendezvous::wire::{Message, RegistrationId, echo_of, is_message};
 use crate::socket::ReplySocket;
-use crate::transport::random;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;

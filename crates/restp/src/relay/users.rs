@@ -1,6 +1,6 @@
 //! Who may use a relay, and how much.
 
-use super::wire::{AddressToken, RegistrationId};
+use crate::rendezvous::wire::{AddressToken, RegistrationId};
 use restp_base::sources::Sources;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;

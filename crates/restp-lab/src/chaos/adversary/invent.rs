@@ -1,8 +1,8 @@
 //! Datagrams that nobody's key has touched: of every kind, in anybody's name (docs/protocol/sealed.md).
 
 use super::{Adversary, FASTER};
-use crate::chaos::host::address;
 use crate::chaos::ledger::{Ledger, Party};
+use crate::chaos::paths::address;
 use crate::chaos::paths::binding;
 use crate::chaos::{Side, seat};
 use crate::host::address_of;

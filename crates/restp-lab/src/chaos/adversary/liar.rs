@@ -1,8 +1,8 @@
 //! A client with a key of its own. Its seal is genuine, and what it says in it is whatever it likes: what the client said, with
 //! other flags, numbers, ports and payloads, and answers to questions that it was not asked.
 
-use crate::chaos::host::address;
 use crate::chaos::ledger::{Ledger, Party};
+use crate::chaos::paths::address;
 use crate::chaos::seal::Seal;
 use crate::chaos::{Case, Side, seat};
 use crate::host::address_of;

@@ -5,9 +5,8 @@ mod impostor;
 mod invent;
 mod liar;
 
-use super::host::{address, path_of};
 use super::ledger::{Ledger, Party};
-use super::paths::binding;
+use super::paths::{address, binding, path_of};
 use super::seal::Attack;
 use super::{Case, Side};
 use crate::host::address_of;

@@ -2,7 +2,8 @@
 
 use super::{LAWS, Violation, judge};
 use crate::chaos::paths::Further;
-use crate::chaos::stage::{self, Maker};
+use crate::chaos::seat::Maker;
+use crate::chaos::stage;
 use crate::chaos::trace::{Ending, Trace, What};
 use crate::chaos::{Case, Side, Traffic, endpoint};
 use bytes::Bytes;

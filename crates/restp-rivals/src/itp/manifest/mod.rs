@@ -5,11 +5,10 @@
 //! the length of the object, the size of a chunk and the length of the name alone, so a manifest that claims another one is refused
 //! before anything is allocated.
 
-mod hash;
 mod shape;
 mod tree;
 
-pub use hash::{DIGEST_BYTES, Digest, Hash, digest, is_named, names_of};
+pub use super::hash::{DIGEST_BYTES, Digest, Hash, digest, is_named, names_of};
 pub use shape::Shape;
 pub use tree::TreeBuilder;
 pub(super) use tree::covered;

@@ -3,7 +3,7 @@
 
 use super::Connection;
 use super::members::Member;
-use crate::mptcp::options::{AddAddress, Addresses};
+use crate::subflow::options::{AddAddress, Addresses};
 use restp_base::flow::CloseReason;
 use restp_base::time::{Duration, Time};
 use std::net::{IpAddr, SocketAddr};

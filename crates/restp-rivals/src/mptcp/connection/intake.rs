@@ -1,7 +1,7 @@
 //! What a segment of one subflow means for the connection, in order: set-up, Data ACK, data, DATA_FIN, the subflow's own end.
 
 use super::Connection;
-use crate::mptcp::subflow::News;
+use crate::subflow::News;
 use crate::tcp::connection::{Packet, Verdict};
 use restp_base::flow::{CloseReason, PathState};
 use restp_base::time::Time;

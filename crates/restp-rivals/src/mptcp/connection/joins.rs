@@ -3,9 +3,9 @@
 use super::Connection;
 use super::members::Member;
 use super::path_manager::{Dial, Ending};
-use crate::mptcp::options::Multipath;
-use crate::mptcp::set_up::SetUp;
-use crate::mptcp::subflow::Subflow;
+use crate::subflow::Subflow;
+use crate::subflow::options::Multipath;
+use crate::subflow::set_up::SetUp;
 use crate::tcp::TcpParameters;
 use crate::tcp::connection::{Connection as Tcp, Ports};
 use crate::tcp::wire::Header;

@@ -18,7 +18,7 @@ mod path_manager;
 pub(crate) use joins::Join;
 pub(crate) use path_manager::Dial;
 
-use super::subflow::FIRST_DATA;
+use crate::subflow::FIRST_DATA;
 use crate::tcp::TcpParameters;
 use crate::tcp::connection::{Connection as Tcp, UNSCALED, shift_for};
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 //! opened the connection dials, the other one announces its addresses: clients are often behind NATs, and Linux servers do
 //! not dial either. It knows no subflow; who does tells it what became of them.
 
-use crate::mptcp::options::{AddAddress, Addresses, Multipath};
+use crate::subflow::options::{AddAddress, Addresses, Multipath};
 use restp_base::flow::CloseReason;
 use restp_base::machine::PathAddress;
 use restp_base::time::{Duration, Time};

@@ -4,9 +4,9 @@
 use super::SctpParameters;
 use crate::tcp::parameters::{ParameterError, error, named};
 use restp_base::units;
+use restp_services::loss_handling::LateAfter;
 use restp_services::loss_handling::{Differentiation, Member};
 use restp_services::path_management::RetransmitTarget;
-use restp_services::recovery::LateAfter;
 
 /// How new data is spread over the paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

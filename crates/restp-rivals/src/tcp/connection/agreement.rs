@@ -5,7 +5,7 @@ use super::super::nak::SEGMENTS_MAX;
 use super::super::options::{Options, TIMESTAMP_BYTES};
 use super::super::wire::Header;
 use super::Connection;
-use crate::mptcp::dss::DSS_BYTES;
+use crate::subflow::dss::DSS_BYTES;
 use restp_base::sequence;
 use restp_services::ack::{Detail, NakReporter};
 

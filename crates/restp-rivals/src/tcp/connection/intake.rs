@@ -2,7 +2,7 @@
 //! events. Each step is one call; no algorithm lives here.
 
 use super::{Connection, State};
-use crate::mptcp::set_up::Judgement;
+use crate::subflow::set_up::Judgement;
 use crate::tcp::numbers::report;
 use crate::tcp::options::Timestamps;
 use crate::tcp::wire::{Flags, Header};

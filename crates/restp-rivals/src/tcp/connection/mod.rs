@@ -17,7 +17,7 @@ pub(crate) use restp_services::connection_management::Ports;
 
 use super::parameters::TcpParameters;
 use super::wire::Header;
-use crate::mptcp::subflow::Subflow;
+use crate::subflow::Subflow;
 use agreement::Agreed;
 use bytes::Bytes;
 use dsack::Duplicates;

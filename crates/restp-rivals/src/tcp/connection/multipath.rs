@@ -2,9 +2,9 @@
 //! [`intake`](super::intake) and [`outlet`](super::outlet) lead. Without a part in one each of them does nothing.
 
 use super::{Connection, Packet, State, Verdict};
-use crate::mptcp::options::Multipath;
-use crate::mptcp::set_up::Judgement;
-use crate::mptcp::subflow::News;
+use crate::subflow::News;
+use crate::subflow::options::Multipath;
+use crate::subflow::set_up::Judgement;
 use crate::tcp::wire::Header;
 use bytes::Bytes;
 use restp_base::flow::CloseReason;

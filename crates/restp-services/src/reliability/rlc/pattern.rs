@@ -112,7 +112,7 @@ impl LossPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reliability::Uncarried;
+    use crate::ack::Uncarried;
     use restp_base::random::Stream;
 
     /// A path that carries `numbers`, of which those arrive that are not `lost`. Each arrival is acknowledged.

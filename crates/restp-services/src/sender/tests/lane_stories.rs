@@ -2,8 +2,8 @@
 
 use super::lanes::{send_on, two_lanes};
 use super::*;
+use crate::ack::Uncarried;
 use crate::recovery::LaneId;
-use crate::reliability::Uncarried;
 use restp_base::random::Stream;
 use restp_base::ranges::Ranges;
 use std::collections::BTreeMap;

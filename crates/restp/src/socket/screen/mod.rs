@@ -13,7 +13,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-use crate::relay::wire;
+use crate::rendezvous::wire;
 use restp_base::time::Time;
 use restp_seal::gate::{Gate, GateKeys};
 use restp_seal::packet::{FIRST_OF_A_SESSION, SEALED};

@@ -2,7 +2,7 @@
 //! of SMT that tell packets missing within a path from packets that other paths have overtaken.
 
 use super::*;
-use crate::reliability::Uncarried;
+use crate::ack::Uncarried;
 
 /// Segments of 1000 bytes leave one per millisecond, each by the lane given.
 fn sent(first: u64, lanes: &[usize]) -> (Scoreboard, [LaneId; 2]) {

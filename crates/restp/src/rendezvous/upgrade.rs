@@ -1,7 +1,7 @@
 //! Direct paths in the place of relayed ones: a connection that was opened through a relay takes the direct path as one more, leaves
 //! the relay when it works, and comes back when it works no more.
 
-use super::rendezvous::{Elsewhere, Rendezvous};
+use super::{Elsewhere, Rendezvous};
 use restp_base::flow::{Flow, FlowId, PathState};
 use restp_base::machine::{Event, PathAddress};
 use restp_base::time::Time;

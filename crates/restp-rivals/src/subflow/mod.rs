@@ -1,13 +1,18 @@
 //! What one TCP connection says and hears for the connection above it once it is set up: what its bytes are, and how far the
 //! data have come (RFC 8684 §3.3). It judges segments; TCP acts.
 
-use super::options::{AddAddress, Addresses, Capable, Dss, Mapped, Multipath, Number};
-use super::set_up::{Judgement, SetUp};
+mod addresses;
+pub(crate) mod dss;
+pub mod options;
+pub(crate) mod set_up;
+
 use bytes::Bytes;
+use options::{AddAddress, Addresses, Capable, Dss, Mapped, Multipath, Number};
 use restp_base::sequence::{ORIGIN, expand, truncate};
 use restp_services::connection_management::first_long_number;
 use restp_services::multipath::Shared;
 use restp_services::path_management::{ByteMapping, ByteMappings};
+use set_up::{Judgement, SetUp};
 use smallvec::SmallVec;
 
 /// Number of the first byte of the connection, as it is counted here: the one that travels is the peer's or our

@@ -158,7 +158,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mptcp::options::Multipath;
+    use crate::subflow::options::Multipath;
     use restp_services::connection_management::JoinHash;
 
     const A: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];

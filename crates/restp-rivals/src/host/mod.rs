@@ -13,9 +13,9 @@ mod application;
 mod held;
 mod turns;
 
-use super::connection::{Packet, Ports, Verdict};
-use super::parameters::TcpParameters;
-use super::wire::{Header, WireError};
+use crate::tcp::connection::{Packet, Ports, Verdict};
+use crate::tcp::parameters::TcpParameters;
+use crate::tcp::wire::{Header, WireError};
 use bytes::Bytes;
 use restp_base::flow::FlowId;
 use restp_base::machine::{Datagram, Ecn, Event, Input, Machine, PathAddress, Wakeup};

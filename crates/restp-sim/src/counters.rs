@@ -1,6 +1,6 @@
 //! What one direction has done.
 
-use super::waits::Waits;
+use crate::waits::Waits;
 use restp_base::time::Duration;
 
 /// What one direction has done.

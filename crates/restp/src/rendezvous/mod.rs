@@ -1,11 +1,15 @@
 //! What an endpoint says to relays and hears from them: a machine of its own beside the transport, on the same sockets.
 
-use super::guests::Guests;
-use super::wire::{AddressToken, Echo, Message, RegistrationId, echo_of};
+mod guests;
+pub(crate) mod upgrade;
+pub mod wire;
+
+use guests::Guests;
 use restp_base::machine::{Datagram, Head, PathAddress, Wakeup};
 use restp_base::time::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use wire::{AddressToken, Echo, Message, RegistrationId, echo_of};
 
 /// A registration is said again after so long: shorter than any translator forgets (RFC 4787 §4.3 asks for two minutes,
 /// many take thirty seconds).

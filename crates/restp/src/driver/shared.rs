@@ -1,13 +1,12 @@
 //! What an application's handles and the driver share: the machine behind a lock, the flows as their handles see
 //! them, and who waits for what.
 
-use crate::bi_stream::StreamWaiters;
+use super::Joining;
 use crate::clock::Clock;
-use crate::connection::PathEvent;
-use crate::driver::Joining;
 use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
-use restp_base::flow::{CloseReason, FlowId, Read};
+use crate::waiters::{StreamWaiters, Wakers};
+use restp_base::flow::{CloseReason, FlowId, PathState, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_base::observe::{Changed, Observer, Seen};
 use restp_base::streams::StreamEvent;
@@ -15,7 +14,7 @@ use restp_base::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Waker};
+use std::task::Waker;
 
 /// Established flows that nobody has accepted yet; further ones are broken off.
 const MAX_BACKLOG: usize = 1024;
@@ -429,18 +428,11 @@ impl FlowState {
     }
 }
 
-/// Tasks that wait for one thing. All are woken and look for themselves.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers(Vec<Waker>);
-
-impl Wakers {
-    pub(crate) fn register(&mut self, cx: &Context<'_>) {
-        if !self.0.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.0.push(cx.waker().clone());
-        }
-    }
-
-    pub(crate) fn wake(&mut self) {
-        self.0.drain(..).for_each(Waker::wake);
-    }
+/// What became of one path of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathEvent {
+    /// Which.
+    pub path: PathAddress,
+    /// What it is good for now.
+    pub state: PathState,
 }

@@ -132,7 +132,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mptcp::options::Multipath;
+    use crate::subflow::options::Multipath;
     use crate::tcp::options::padded;
 
     #[track_caller]

@@ -4,7 +4,7 @@
 use super::held::Held;
 use super::{Key, Tcp};
 use crate::mptcp::connection::{Connection as Several, Dial, Join};
-use crate::mptcp::options::{Capable, Multipath};
+use crate::subflow::options::{Capable, Multipath};
 use crate::tcp::connection::{Connection, Packet, Ports};
 use crate::tcp::fast_open::FastOpen;
 use crate::tcp::options::Options;
