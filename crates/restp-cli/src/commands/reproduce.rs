@@ -53,6 +53,8 @@ struct Done {
     /// Do not hold, and the page says why.
     explained: usize,
     fail: usize,
+    /// Those that do not hold.
+    failing: Vec<Verdict>,
     files: Vec<PathBuf>,
     runs: u64,
     /// Time of this experiment, and that of all its runs one after the other.
@@ -247,6 +249,10 @@ fn reproduce(
         hold,
         explained,
         fail: verdicts.len() - hold - explained,
+        failing: verdicts
+            .into_iter()
+            .filter(|verdict| verdict.held != Some(true))
+            .collect(),
         files: written,
         runs: total,
         wall_seconds: stopwatch(),

@@ -2,13 +2,12 @@
 
 use super::formula::coordinate;
 use super::raw::Each;
-use super::rows::{Group, Row, cells_of, groups, merged, rows, same};
+use super::rows::{Group, Row, cells_of, groups, merged, rows};
 use super::{Bound, Check, Compare, Expect, Near, Trend};
 use crate::metrics::Interval;
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
-use serde_json::Value;
 
 /// One claim at one point, pair or row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,7 +20,7 @@ pub struct Verdict {
     pub text: String,
     /// What was published, in words, where the claim is somebody else's.
     pub published: Option<String>,
-    /// Why the claim does not hold here, where that is known.
+    /// Why the claim does not hold here, where it does not and that is known.
     pub explained: Option<String>,
     /// The coordinates that all results judged here share.
     pub point: Coordinates,
@@ -49,7 +48,7 @@ type Run = (u64, Option<f64>);
 
 impl Check {
     fn judge(&self, results: &[RunResult]) -> Vec<Verdict> {
-        let concerned = results.iter().filter(|run| self.concerns(&run.point));
+        let concerned = results.iter().filter(|run| self.filter.admits(&run.point));
         let groups = groups(concerned, &self.pooled);
         let mut verdicts: Vec<Verdict> = match &self.expect {
             Expect::Near(near) => groups.iter().map(|group| self.near(near, group)).collect(),
@@ -76,19 +75,12 @@ impl Check {
                 .collect(),
         };
         let scenario = results.first().map_or("", |run| &run.scenario);
+        for verdict in &mut verdicts {
+            verdict.scenario = scenario.to_owned();
+            let explanation = self.explanation.as_ref().filter(|why| why.covers(verdict));
+            verdict.explained = explanation.map(|why| why.text().to_owned());
+        }
         verdicts
-            .iter_mut()
-            .for_each(|verdict| verdict.scenario = scenario.to_owned());
-        verdicts
-    }
-
-    fn concerns(&self, point: &Coordinates) -> bool {
-        let allows = |(axis, values): &(String, Vec<Value>)| {
-            point
-                .get(axis)
-                .is_some_and(|value| values.iter().any(|allowed| same(allowed, value)))
-        };
-        self.filter.iter().all(allows)
     }
 
     /// The claim without results.
@@ -98,7 +90,7 @@ impl Check {
             check: self.id.clone(),
             text: self.text.clone(),
             published: self.published.clone(),
-            explained: self.explained.clone(),
+            explained: None,
             point,
             claim,
             expected: None,

@@ -13,6 +13,7 @@
 //! | `premiums` | so does one pair in comparison with another | one per set of both pairs |
 //! | `gain` | the share that one value of an axis saves of another rises or falls along a second axis, all else equal | one per row |
 
+mod explanation;
 mod formula;
 mod gain;
 mod judge;
@@ -28,13 +29,16 @@ pub use judge::{Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Plan};
 use crate::unknown::unknown;
+use explanation::Explanation;
 use formula::Formula;
 pub(crate) use formula::coordinate;
 use metric::Metric;
 pub(crate) use raw::RawCheck;
 use raw::{Direction, Each, Place, RawExpect, Relation};
+use rows::Filter;
 use serde_json::Value;
 use side::Side;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// One claim.
@@ -46,11 +50,11 @@ pub struct Check {
     pub text: String,
     /// What was published, in words.
     published: Option<String>,
-    /// Why it does not hold here, where that is known.
-    explained: Option<String>,
+    /// Why it does not hold at some points, where that is known.
+    explanation: Option<Explanation>,
     metric: Metric,
-    /// Only points with one of these values on these axes.
-    filter: Vec<(String, Vec<Value>)>,
+    /// Which points it speaks of.
+    filter: Filter,
     /// Keys of axes that do not tell points apart.
     pooled: Vec<String>,
     expect: Expect,
@@ -207,11 +211,24 @@ impl Check {
         let or_zero = |written: &Option<_>| written.as_ref().map_or(Ok(Formula::Number(0.0)), formula);
         let metric =
             Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
-        let mut filter = Vec::new();
-        for (axis, values) in &raw.filter {
-            known(axis)?;
-            filter.push((axis.get_ref().clone(), values.iter().map(json).collect()));
-        }
+        let filter = |written: &BTreeMap<Spanned<String>, Vec<toml::Value>>| {
+            let one = |(axis, values): (&Spanned<String>, &Vec<toml::Value>)| {
+                Ok((known(axis)?, values.iter().map(json).collect()))
+            };
+            written
+                .iter()
+                .map(one)
+                .collect::<Result<Vec<_>, Fault>>()
+                .map(Filter)
+        };
+        let explanation = match raw.explains {
+            None => None,
+            Some(explains) => Some(Explanation::new(
+                raw.explained.as_deref(),
+                filter(&explains.filter)?,
+                &explains.between,
+            )?),
+        };
         let mut pooled = Vec::new();
         for written in &raw.pool {
             pooled.extend(axis(written)?.together);
@@ -291,9 +308,9 @@ impl Check {
             id: raw.id,
             text: raw.text,
             published: raw.published,
-            explained: raw.explained,
+            explanation,
             metric,
-            filter,
+            filter: filter(&raw.filter)?,
             pooled,
             expect,
         })

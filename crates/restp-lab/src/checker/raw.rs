@@ -12,12 +12,21 @@ pub(crate) struct RawCheck {
     pub text: String,
     pub published: Option<String>,
     pub explained: Option<String>,
+    pub explains: Option<RawExplains>,
     pub metric: Spanned<String>,
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
     #[serde(default)]
     pub pool: Vec<Spanned<String>>,
     pub expect: RawExpect,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawExplains {
+    #[serde(default, rename = "where")]
+    pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
+    pub between: Spanned<[f64; 2]>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -76,6 +76,20 @@ pub(super) fn cells_of<'a>(
         .collect()
 }
 
+/// Points with one of some values on each of some axes.
+#[derive(Clone, Debug)]
+pub(super) struct Filter(pub Vec<(String, Vec<Value>)>);
+
+impl Filter {
+    pub fn admits(&self, point: &Coordinates) -> bool {
+        let allows = |(axis, values): &(String, Vec<Value>)| {
+            let value = point.get(axis);
+            value.is_some_and(|value| values.iter().any(|allowed| same(allowed, value)))
+        };
+        self.0.iter().all(allows)
+    }
+}
+
 /// Equal, where 1 and 1.0 are the same number.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {

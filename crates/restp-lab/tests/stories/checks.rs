@@ -353,7 +353,7 @@ fn a_step_against_the_trend_may_be_chance() {
 /// What is measured comes with its interval, and what was published and explained with every verdict.
 #[test]
 fn a_verdict_has_the_interval_of_what_was_measured() {
-    let check = "published = \"seventy\"\nexplained = \"an example\"\n\
+    let check = "published = \"seventy\"\n\
                  where = { \"link.wire.loss.rate\" = [0.3] }\n\
                  expect = { near = { value = \"70\", within = \"20 %\" } }";
     let all = verdicts(&claim(check));
@@ -361,7 +361,55 @@ fn a_verdict_has_the_interval_of_what_was_measured() {
     let (mean, low, high) = (verdict.measured, verdict.low, verdict.high);
     assert!(low < mean && mean < high && low.is_some(), "{verdict:?}");
     assert_eq!(verdict.published.as_deref(), Some("seventy"));
-    assert_eq!(verdict.explained.as_deref(), Some("an example"));
+}
+
+/// An explanation used to excuse whatever failed: a claim that broke at every point passed.
+#[test]
+fn an_explanation_stands_for_the_points_and_the_range_it_names() {
+    let explained = |explains: &str| -> Vec<bool> {
+        let check = format!(
+            "explained = \"an example\"\n{explains}\n\
+             where = {{ \"link.wire.loss.rate\" = [0, 0.3] }}\n\
+             expect = {{ bound = {{ relation = \"at_least\", value = \"90\" }} }}"
+        );
+        let all = verdicts(&claim(&check));
+        assert!(all.iter().any(|verdict| verdict.held == Some(true)), "{all:?}");
+        let failing = all.iter().filter(|verdict| verdict.held == Some(false));
+        let mut held = all.iter().filter(|verdict| verdict.held == Some(true));
+        assert!(held.all(|verdict| verdict.explained.is_none()));
+        failing
+            .map(|verdict| verdict.explained.as_deref() == Some("an example"))
+            .collect()
+    };
+    assert_eq!(explained(""), [false; 2], "of no points");
+    assert_eq!(explained("explains = { between = [0, 90] }"), [true; 2]);
+    assert_eq!(
+        explained("explains = { between = [0, 1] }"),
+        [false; 2],
+        "more is measured"
+    );
+    let at = |rate: &str| {
+        format!("explains = {{ where = {{ \"link.wire.loss.rate\" = [{rate}] }}, between = [0, 90] }}")
+    };
+    assert_eq!(explained(&at("0.3")), [true; 2]);
+    assert_eq!(explained(&at("0.0")), [false; 2]);
+    for (broken, says) in [
+        (
+            "explained = \"x\"\nexplains = { between = [2, 1] }",
+            "lower one first",
+        ),
+        ("explains = { between = [1, 2] }", "no reason"),
+        (
+            "explained = \"x\"\nexplains = { where = { \"link.wire.lost\" = [1] }, between = [1, 2] }",
+            "no axis",
+        ),
+    ] {
+        let check = format!("{broken}\nexpect = {{ steady = {{ within = \"1 %\" }} }}");
+        let error = claim_about("delivered_messages", &check)
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains(says), "{error}");
+    }
 }
 
 /// Random losses make runs of one point differ; without them all are alike.
