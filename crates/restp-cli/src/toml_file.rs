@@ -2,14 +2,46 @@
 
 use crate::failure::Failure;
 use restp::files;
-use serde::de::DeserializeOwned;
-use std::fmt::Display;
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, Visitor};
+use std::fmt::{self, Display};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
 /// Longest file that is read.
 const MAX_BYTES: u64 = 1 << 16;
+
+/// What a command line takes as it stands and a file needs quotes for: `30` is `"30"`, a port or seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word(pub String);
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+
+        impl Visitor<'_> for Words {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a number")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Word, E> {
+                Ok(Word(text.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Word, E> {
+                Ok(Word(number.to_string()))
+            }
+        }
+
+        deserializer.deserialize_any(Words)
+    }
+}
 
 /// A file as it was read.
 pub struct TomlFile {

@@ -65,7 +65,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
     /// Connections at once; once half of them are taken no client gets more than an eighth [default: 512]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more)]
     pub max_connections: Option<NonZeroUsize>,
     /// Give a peer up after this long without an answer: 30, 5m, 1h [default: 10m]
     #[arg(long, value_name = "TIME")]
@@ -113,7 +113,7 @@ pub struct Forward {
     #[arg(long, value_name = "TIME")]
     pub deadline: Option<String>,
     /// TCP connections at once; further ones wait
-    #[arg(long, value_name = "N", default_value = "256")]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = one_or_more)]
     pub max_connections: NonZeroUsize,
     #[command(flatten)]
     pub link: LinkArgs,
@@ -250,7 +250,7 @@ pub struct LinkArgs {
     )]
     pub links: Vec<String>,
     /// Use at most so many links, of those that are up
-    #[arg(long, value_name = "N", conflicts_with = "bind")]
+    #[arg(long, value_name = "N", conflicts_with = "bind", value_parser = one_or_more)]
     pub paths: Option<NonZeroUsize>,
     #[command(flatten)]
     pub composition: CompositionArgs,
@@ -258,4 +258,10 @@ pub struct LinkArgs {
     pub seal: SealArgs,
     #[command(flatten)]
     pub monitor: MonitorArgs,
+}
+
+/// Reads a number of links or connections.
+fn one_or_more(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "write a whole number from 1 on".to_owned())
 }

@@ -9,31 +9,42 @@ use toml::Spanned;
 #[derive(Clone, Debug)]
 pub(super) struct Explanation {
     text: String,
-    /// At these points.
+    covered: Vec<Covered>,
+}
+
+/// Failures at some points, with so much measured.
+#[derive(Clone, Debug)]
+pub(super) struct Covered {
     at: Filter,
-    /// With this much measured.
     between: [f64; 2],
 }
 
-impl Explanation {
+impl Covered {
     /// # Errors
     /// When no reason is given, or nothing lies between the bounds.
-    pub fn new(text: Option<&str>, at: Filter, between: &Spanned<[f64; 2]>) -> Result<Self, Fault> {
-        let broken = |message: &str| Err(Fault::at(between, message));
-        let Some(text) = text else {
-            return broken(
-                "these points have no reason; say in `explained` why the claim does not hold there",
-            );
-        };
+    pub fn new(at: Filter, between: &Spanned<[f64; 2]>, has_reason: bool) -> Result<Self, Fault> {
         let [low, high] = *between.get_ref();
-        if low.is_nan() || high.is_nan() || low > high {
-            return broken("nothing lies between these bounds; write the lower one first");
-        }
-        Ok(Explanation {
-            text: text.into(),
-            at,
-            between: [low, high],
-        })
+        let message = if !has_reason {
+            "these points have no reason; say in `explained` why the claim does not hold there"
+        } else if low.is_nan() || high.is_nan() || low > high {
+            "nothing lies between these bounds; write the lower one first"
+        } else {
+            let between = [low, high];
+            return Ok(Covered { at, between });
+        };
+        Err(Fault::at(between, message))
+    }
+
+    fn holds_for(&self, verdict: &Verdict) -> bool {
+        let [low, high] = self.between;
+        let is_close = |measured: f64| (low..=high).contains(&measured);
+        verdict.measured.is_some_and(is_close) && self.at.admits(&verdict.point)
+    }
+}
+
+impl Explanation {
+    pub fn new(text: String, covered: Vec<Covered>) -> Self {
+        Explanation { text, covered }
     }
 
     pub fn text(&self) -> &str {
@@ -42,10 +53,6 @@ impl Explanation {
 
     /// Does it stand for this verdict?
     pub fn covers(&self, verdict: &Verdict) -> bool {
-        let [low, high] = self.between;
-        let is_close = verdict
-            .measured
-            .is_some_and(|measured| (low..=high).contains(&measured));
-        verdict.held == Some(false) && is_close && self.at.admits(&verdict.point)
+        verdict.held == Some(false) && self.covered.iter().any(|covered| covered.holds_for(verdict))
     }
 }

@@ -29,7 +29,7 @@ pub use judge::{Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Plan};
 use crate::unknown::unknown;
-use explanation::Explanation;
+use explanation::{Covered, Explanation};
 use formula::Formula;
 pub(crate) use formula::coordinate;
 use metric::Metric;
@@ -221,14 +221,14 @@ impl Check {
                 .collect::<Result<Vec<_>, Fault>>()
                 .map(Filter)
         };
-        let explanation = match raw.explains {
-            None => None,
-            Some(explains) => Some(Explanation::new(
-                raw.explained.as_deref(),
+        let mut covered = Vec::new();
+        for explains in &raw.explains {
+            covered.push(Covered::new(
                 filter(&explains.filter)?,
                 &explains.between,
-            )?),
-        };
+                raw.explained.is_some(),
+            )?);
+        }
         let mut pooled = Vec::new();
         for written in &raw.pool {
             pooled.extend(axis(written)?.together);
@@ -308,7 +308,7 @@ impl Check {
             id: raw.id,
             text: raw.text,
             published: raw.published,
-            explanation,
+            explanation: raw.explained.map(|text| Explanation::new(text, covered)),
             metric,
             filter: filter(&raw.filter)?,
             pooled,

@@ -12,7 +12,8 @@ pub(crate) struct RawCheck {
     pub text: String,
     pub published: Option<String>,
     pub explained: Option<String>,
-    pub explains: Option<RawExplains>,
+    #[serde(default)]
+    pub explains: Vec<RawExplains>,
     pub metric: Spanned<String>,
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,

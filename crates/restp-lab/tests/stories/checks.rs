@@ -382,25 +382,25 @@ fn an_explanation_stands_for_the_points_and_the_range_it_names() {
             .collect()
     };
     assert_eq!(explained(""), [false; 2], "of no points");
-    assert_eq!(explained("explains = { between = [0, 90] }"), [true; 2]);
+    assert_eq!(explained("explains = [{ between = [0, 90] }]"), [true; 2]);
     assert_eq!(
-        explained("explains = { between = [0, 1] }"),
+        explained("explains = [{ between = [0, 1] }]"),
         [false; 2],
         "more is measured"
     );
     let at = |rate: &str| {
-        format!("explains = {{ where = {{ \"link.wire.loss.rate\" = [{rate}] }}, between = [0, 90] }}")
+        format!("explains = [{{ where = {{ \"link.wire.loss.rate\" = [{rate}] }}, between = [0, 90] }}]")
     };
     assert_eq!(explained(&at("0.3")), [true; 2]);
     assert_eq!(explained(&at("0.0")), [false; 2]);
     for (broken, says) in [
         (
-            "explained = \"x\"\nexplains = { between = [2, 1] }",
+            "explained = \"x\"\nexplains = [{ between = [2, 1] }]",
             "lower one first",
         ),
-        ("explains = { between = [1, 2] }", "no reason"),
+        ("explains = [{ between = [1, 2] }]", "no reason"),
         (
-            "explained = \"x\"\nexplains = { where = { \"link.wire.lost\" = [1] }, between = [1, 2] }",
+            "explained = \"x\"\nexplains = [{ where = { \"link.wire.lost\" = [1] }, between = [1, 2] }]",
             "no axis",
         ),
     ] {

@@ -29,7 +29,7 @@ id = "1"
 text = "All arrive"
 published = "100"
 explained = "Half of them are lost."
-explains = { where = { "link.wire.loss.rate" = [0.5] }, between = [20, 80] }
+explains = [{ where = { "link.wire.loss.rate" = [0.5] }, between = [20, 80] }]
 metric = "flow.cbr.delivered_messages"
 where = { "link.wire.loss.rate" = [0, 0.5] }
 expect = { bound = { relation = "at_least", value = "100" } }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::pipe::AllowList;
 use crate::plan;
-use crate::toml_file::TomlFile;
+use crate::toml_file::{TomlFile, Word};
 use restp::PublicKey;
 use restp_base::time::Duration;
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub struct Settings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Written {
-    listen: Vec<String>,
+    listen: Vec<Word>,
     allow: Vec<Spanned<String>>,
     keys: Vec<Spanned<String>>,
     open: bool,
@@ -45,12 +45,12 @@ struct Written {
     cache: Option<PathBuf>,
     cache_size: Option<String>,
     upstream: Vec<String>,
-    metrics: Option<String>,
+    metrics: Option<Word>,
     key: Option<PathBuf>,
-    timeout: Option<Spanned<String>>,
+    timeout: Option<Spanned<Word>>,
     max_connections: Option<NonZeroUsize>,
     profile: Option<String>,
-    set: BTreeMap<String, String>,
+    set: BTreeMap<String, Word>,
 }
 
 /// What the arguments and their file say.
@@ -165,7 +165,7 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         settings.keys.push(name);
     }
     if let Some(text) = &written.timeout {
-        let time = plan::timeout(text.get_ref());
+        let time = plan::timeout(&text.get_ref().0);
         settings.user_timeout = time.map_err(|failure| {
             let why = failure.message().trim_start_matches("--timeout ");
             file.wrong(&text.span(), format!("timeout: {why}"))
@@ -175,7 +175,7 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         settings.max_connections = most.get();
     }
     settings.host = HostArgs {
-        listen: written.listen,
+        listen: written.listen.into_iter().map(|word| word.0).collect(),
         composition: CompositionArgs {
             profile: written.profile.map(|profile| match profile.ends_with(".toml") {
                 true => folder.join(profile).display().to_string(),
@@ -184,7 +184,7 @@ fn read(path: &Path) -> Result<Settings, Failure> {
             set: written
                 .set
                 .iter()
-                .map(|(key, value)| format!("{key}={value}"))
+                .map(|(key, Word(value))| format!("{key}={value}"))
                 .collect(),
         },
         seal: SealArgs {
@@ -202,7 +202,7 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         },
         qr: false,
         monitor: MonitorArgs {
-            metrics: written.metrics,
+            metrics: written.metrics.map(|word| word.0),
         },
     };
     Ok(settings)
@@ -264,6 +264,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_need_no_quotes() {
+        let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nset = { initial-window = 3 }\n";
+        let settings = of(text, &[]).expect("settings");
+        assert_eq!(settings.user_timeout, Duration::from_secs(30));
+        assert_eq!(settings.host.listen, ["4000"]);
+        assert_eq!(settings.host.monitor.metrics.as_deref(), Some("9100"));
+        assert_eq!(settings.host.composition.set, ["initial-window=3"]);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_line_key_and_way_out() {
         for (text, words) in [
             (
@@ -290,7 +300,10 @@ mod tests {
                 "open = true\nallow = [\"tcp:a:1\"]\nallow = []",
                 &["line 3", "duplicate key"],
             ),
-            ("set = { congestion = 1 }", &["line 1", "expected a string"]),
+            (
+                "set = { congestion = [1] }",
+                &["line 1", "expected a string or a number"],
+            ),
             ("max-connections = 0", &["line 1", "nonzero"]),
             ("allow = \"tcp:a:1\"", &["line 1", "sequence"]),
             ("allow = [", &["line 1"]),
