@@ -73,23 +73,22 @@ fn a_thinned_flow_fills_a_link_whose_way_back_is_two_hundred_times_slower() {
 }
 
 /// A TCP is there before, and its acknowledgements fill the way back. They find room beside those of a thinned flow; without
-/// thinning those of a BBR, which takes no loss for congestion, leave it none.
+/// thinning those of a BBR, which takes no loss for congestion, crowd them out.
 #[test]
 fn a_thinned_flow_leaves_a_tcp_room_for_its_acknowledgements() {
     let both = [THIN, NEIGHBOUR].concat();
-    let later = [("duration", "60 s"), ("flow.restp.start", "5 s")];
-    let beside = |transport| {
-        let settings = [&later[..], &[("flow.restp.transport", transport)]].concat();
-        let plain = goodput(&both, &settings)[1];
-        (plain, goodput(&both, &[&settings[..], &[THINS]].concat()))
-    };
-    let (plain, thinned) = beside("restp:resilient");
-    assert!(plain < 2.0 && thinned[1] > 4.0, "{plain} and {thinned:?}");
-    let (_, thinned) = beside("restp:cubic");
+    let later = [
+        ("duration", "60 s"),
+        ("flow.restp.start", "5 s"),
+        ("flow.restp.transport", "restp:resilient"),
+    ];
+    let plain = goodput(&both, &later);
+    let thinned = goodput(&both, &[&later[..], &[THINS]].concat());
     assert!(
         thinned.iter().all(|rate| *rate > 6.0),
         "halves of what fits: {thinned:?}"
     );
+    assert!(thinned[1] > 1.3 * plain[1], "{plain:?} and {thinned:?}");
 }
 
 /// On a way back that carries everything, thinning takes nothing from the goodput.
