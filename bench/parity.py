@@ -94,7 +94,12 @@ def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
         job = Job(name, contender("kernel", controls), {"p": NETWORKS[name]}, run(programs, controls, round_))
         return sample(programs, str(number), job, round_, tries=3)
 
-    simulations = [(name, controls, late) for name, controls in chosen for late in ("", *LATE) if may_be_late(name, controls, late)]
+    simulations = [
+        (name, controls, late)
+        for name, controls in chosen
+        for late in ("", *LATE)
+        if may_be_late(name, controls, late)
+    ]
     # One after the other: a simulation would hold up the emulator.
     with ThreadPoolExecutor(AT_A_TIME) as threads:
         found = list(threads.map(real, enumerate(chosen)))
