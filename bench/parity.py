@@ -75,7 +75,12 @@ NETWORKS = {
 LATER_S, FROM_S, TO_S = 2, 10, 40
 # A round starts the second one this much later than the round before: a queue that drops the last may favour one phase.
 PHASE_S = 0.037
-SHARED = ("10 Mbit/s · 20 ms · 1 BDP", "20 Mbit/s · 50 ms · 1 BDP", "20 Mbit/s · 50 ms · 10 BDP", "100 Mbit/s · 40 ms · 1 BDP")
+SHARED = (
+    "10 Mbit/s · 20 ms · 1 BDP",
+    "20 Mbit/s · 50 ms · 1 BDP",
+    "20 Mbit/s · 50 ms · 10 BDP",
+    "100 Mbit/s · 40 ms · 1 BDP",
+)
 PAIRS = (("cubic", "cubic"), ("cubic", "bbr"), ("bbr", "bbr"))
 # The clocks of a host are late by some of this; a simulated one never is. So is every packet here, none overtaking another.
 LATE = ("50 us", "200 us", "500 us", "1 ms")
@@ -95,10 +100,7 @@ def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
         return sample(programs, str(number), job, round_, tries=3)
 
     simulations = [
-        (name, controls, late)
-        for name, controls in chosen
-        for late in ("", *LATE)
-        if may_be_late(name, controls, late)
+        (name, controls, late) for name, controls in chosen for late in ("", *LATE) if may_be_late(name, controls, late)
     ]
     # One after the other: a simulation would hold up the emulator.
     with ThreadPoolExecutor(AT_A_TIME) as threads:
@@ -222,7 +224,8 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
         "## What late clocks do\n\nThe kernel's timers and processors are late by fractions of a millisecond, the simulator's never. "
         "Milliseconds queued (median) when every packet of the simulated link comes up to so much later, both ways, in order: where "
         "the kernel's figure lies between these, or within the bound of one of them, lateness can be the difference. Networks that "
-        "are marked above and have no jitter of their own; a wait that is shorter than the time of one packet is no queue.\n\n" + table(LATE_HEAD, [row for row in rows if row])
+        "are marked above and have no jitter of their own; a wait that is shorter than the time of one packet is no queue.\n\n"
+        + table(LATE_HEAD, [row for row in rows if row])
     )
     rows = [shares(samples, name, pair) for name in SHARED if name in arguments.cases for pair in PAIRS]
     parts.append(
@@ -257,7 +260,10 @@ def ratio(real: list[float], ours: list[float], bound: float) -> str:
 
 def lateness(samples: list[dict], name: str, control: str) -> tuple[str, ...] | None:
     """Of a network that is marked for its delay."""
-    at = [values(samples, name, contender(f"simulated{late and f', {late} late'}", (control,)), "queue_ms") for late in ("", *LATE)]
+    at = [
+        values(samples, name, contender(f"simulated{late and f', {late} late'}", (control,)), "queue_ms")
+        for late in ("", *LATE)
+    ]
     real = values(samples, name, contender("kernel", (control,)), "queue_ms")
     if not real or not all(at) or "**" not in ratio(real, at[0], DELAY):
         return None
@@ -270,7 +276,8 @@ def lateness(samples: list[dict], name: str, control: str) -> tuple[str, ...] | 
 
 def shares(samples: list[dict], name: str, pair: tuple[str, ...]) -> tuple[str, ...]:
     real, ours = (
-        [100 * share for share in values(samples, name, contender(home, pair), "share")] for home in ("kernel", "simulated")
+        [100 * share for share in values(samples, name, contender(home, pair), "share")]
+        for home in ("kernel", "simulated")
     )
     if not real or not ours:
         apart = "–"
