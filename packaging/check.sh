@@ -94,7 +94,7 @@ $(printf '%s\n' "${rows[@]}")
 |---|---|
 | revision | $(git describe --always --dirty) |
 | system inside | $(. "$root/etc/os-release"; echo "$PRETTY_NAME") |
-| command of the Debian package | $(stat -c %s "$target/dist/restp") bytes, 15,000,000 at most |
+| command of the Debian package | $(stat -c %s target/packaging/restp) bytes, 15,000,000 at most |
 | wheel | $(basename "$wheel"), $(stat -c %s "$wheel") bytes |
 PAGE
 } >"${page:-/dev/null}"
