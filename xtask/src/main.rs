@@ -103,7 +103,7 @@ mod tests {
         let refusal = run(Some("tidyy")).unwrap_err().to_string();
         assert!(
             refusal.contains("tidyy")
-                && refusal.contains("layers, tidy, clock, vectors, cites, index, licences, supply"),
+                && refusal.contains("layers, cycles, tidy, clock, vectors, cites, index, licences, supply"),
             "{refusal}"
         );
         assert!(run(None).is_err());
