@@ -1,4 +1,5 @@
-//! Modules of a crate depend on each other in one direction: no cycle between folders, and few between files beside each other.
+//! Modules of a crate depend on each other in one direction: no cycle between folders, and few between files beside each other. Paths inside
+//! macros are not read.
 
 use crate::finding::Finding;
 use crate::tree::Tree;

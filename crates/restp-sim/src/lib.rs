@@ -24,6 +24,7 @@ pub mod direction;
 pub mod discipline;
 pub mod error_model;
 mod host_id;
+mod mark;
 pub mod medium;
 mod parcel;
 pub mod police;

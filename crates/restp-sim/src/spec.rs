@@ -2,11 +2,12 @@
 
 use crate::discipline::Queue;
 use crate::error_model::{Chance, Corrupt, Duplicate, ErrorModel, Jitter, Reorder};
+pub use crate::mark::MarkThreshold;
 use crate::medium::MediumError;
 use crate::police::Police;
 use crate::rate::LinkRate;
+pub use crate::spec_error::SpecError;
 use crate::spec_error::probability;
-pub use crate::spec_error::{MarkThreshold, SpecError};
 use restp_base::time::{Duration, Time};
 use std::fmt;
 use std::ops::Range;

@@ -1,17 +1,9 @@
 //! What can be impossible about the description of a direction.
 
+use crate::mark::MarkThreshold;
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use thiserror::Error;
-
-/// Backlog from which on packets are marked instead of waiting unnoticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkThreshold {
-    /// This many packets wait already.
-    Packets(u64),
-    /// This many bytes wait already.
-    Bytes(u64),
-}
 
 /// What is impossible about a [`DirectionSpec`](crate::spec::DirectionSpec).
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -196,7 +196,7 @@ pub struct Relay {
     #[arg(long, value_name = "RATE", default_value = "20Mbit/s")]
     pub limit: String,
     /// Hosts at once; a source has 16 of these places at most
-    #[arg(long, value_name = "N", default_value = "1000")]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = one_or_more)]
     pub max_hosts: NonZeroUsize,
     /// Ports for hosts and their peers, which a firewall has to let through [default: 32768-65535]
     #[arg(long, value_name = "FIRST-LAST")]
@@ -260,7 +260,7 @@ pub struct LinkArgs {
     pub monitor: MonitorArgs,
 }
 
-/// Reads a number of links or connections.
+/// Reads a number of links, connections or hosts.
 fn one_or_more(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "write a whole number from 1 on".to_owned())

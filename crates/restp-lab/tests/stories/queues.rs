@@ -39,7 +39,9 @@ fn under(queue: &str) -> RunResult {
 fn codel_keeps_the_queue_short_that_cubic_fills() {
     let [tail, codel] = ["{ drop_tail = \"250 packets\" }", "{ codel = {} }"].map(under);
     assert!(tail.links[0].queue_mean_ms > 100.0, "{:?}", tail.links[0]);
+    assert!(tail.links[0].queue_median_ms > 100.0, "{:?}", tail.links[0]);
     assert!(codel.links[0].queue_mean_ms < 15.0, "{:?}", codel.links[0]);
+    assert!(codel.links[0].queue_median_ms < 15.0, "{:?}", codel.links[0]);
     let goodput = |run: &RunResult| run.flows[0].goodput_bps.expect("bulk");
     assert!(
         goodput(&codel) > 0.85 * goodput(&tail),

@@ -3,7 +3,7 @@
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `subflow` (beside this) | what one TCP says and hears for the connection above: [`options`], keys, joins |
+//! | `subflow` of this crate | what one TCP says and hears for the connection above: [`options`], keys, joins |
 //! | `connection` | the connection: data numbers, one window, schedule, reinjection, addresses, end |
 //! | `parameters` | names, and keys beside those of TCP |
 //!

@@ -86,7 +86,7 @@ impl Stage {
     }
 }
 
-/// What is left open, or done in another way.
+/// Which CUBIC: that of the RFC, or that of `tcp_cubic.c` where the two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CubicRules {
     /// RFC 9438 to the letter.

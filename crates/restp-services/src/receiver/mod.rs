@@ -21,8 +21,7 @@ mod turn;
 pub use arrival::Contradiction;
 pub use repair::Repair;
 
-use crate::ack::Uncarried;
-use crate::ack::{AckTimer, NakReporter};
+use crate::ack::{AckTimer, NakReporter, Uncarried};
 use crate::flow_control::{ReceiveWindow, WindowParameters};
 use crate::ordering::{Arrived, HoldParameters, Inbox, Ordering, Reassembly};
 use crate::reliability::FecDecoder;

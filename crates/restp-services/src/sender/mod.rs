@@ -48,8 +48,7 @@ pub use transmission::{LaneShare, Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::framing::{Framing, SendQueue, Streams};
-use crate::loss_handling::LateAfter;
-use crate::loss_handling::{Differentiation, LossHandling};
+use crate::loss_handling::{Differentiation, LateAfter, LossHandling};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LateThreshold, Recovery, RtoParameters, Scoreboard};
 use crate::reliability::{FecEncoder, TransmitBuffer};

@@ -2,7 +2,8 @@
 //! marked. With the gentle variant (Floyd 2000) the probability rises on to 1 above the upper threshold.
 
 use super::{Admission, Arrival, Backlog, QueueLimit};
-use crate::spec_error::{MarkThreshold, SpecError, probability};
+use crate::mark::MarkThreshold;
+use crate::spec_error::{SpecError, probability};
 use restp_base::machine::Ecn;
 use restp_base::random::Stream;
 

@@ -8,9 +8,6 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`wire`] | the messages between a relay and its users |
-//! | `rendezvous` | what an endpoint says to relays, and hears from them |
-//! | `guests` | which peers of a host its relay keeps a port for |
-//! | `upgrade` | direct paths in the place of relayed ones |
 //! | `users` | who may use a relay, and how much |
 //! | `peers` | who reaches one of them through it |
 //! | [`server`] | a relay |

@@ -1,4 +1,10 @@
 //! What an endpoint says to relays and hears from them: a machine of its own beside the transport, on the same sockets.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`wire`] | the messages between a relay and its users |
+//! | `guests` | which peers of a host its relay keeps a port for |
+//! | `upgrade` | direct paths in the place of relayed ones |
 
 mod guests;
 pub(crate) mod upgrade;

@@ -446,8 +446,13 @@ fn linux_keeps_whole_segments_of_its_window_and_the_rfc_of_what_is_in_flight() {
             in_flight_bytes: SEGMENT,
             ..full(&cubic, Time::ZERO)
         };
-        cubic.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        let mut rfc = cubic;
+        rfc.rules = CubicRules::Rfc9438;
+        for controller in [&mut cubic, &mut rfc] {
+            controller.on(&CongestionEvent::Lost { bytes: SEGMENT }, &view);
+        }
         assert_eq!(cubic.window_bytes(), kept * SEGMENT, "of {segments}");
+        assert_eq!(rfc.window_bytes(), 2 * SEGMENT, "of one in flight");
     }
 }
 

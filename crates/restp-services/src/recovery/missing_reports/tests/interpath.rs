@@ -1,8 +1,7 @@
 //! The vectors of SMT §1: numbers of two paths in blocks, and what each arrival says of those that are missing.
 
 use super::*;
-use crate::loss_handling::LateAfter;
-use crate::loss_handling::Member;
+use crate::loss_handling::{LateAfter, Member};
 
 const REPORTS: Differentiation = Differentiation::InterPath {
     member: Member::Owner,
