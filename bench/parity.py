@@ -209,7 +209,8 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
         f"One flow over one link for {SECONDS} s, described once and carried twice: kernel TCP through `restp emulate --tun` in "
         "real time, the simulator's TCP through `restp sim`. Both use the same model of the link, which also measures the median "
         "time that packets wait in its queue, in the direction where that is longer. A round is a seed. Default settings of the "
-        "kernel; segments of 1448 bytes."
+        "kernel; segments of 1448 bytes. The kernel's seconds count from the first byte that arrives, the simulator's from the start of the "
+        "flow, one and a half round trips earlier. A median wait is known within 4 %."
     )
     parts = [
         "# Kernel parity\n\nWritten by `bench/parity.py`; not edited by hand. Ranges are minimum – **median** – maximum over the "
@@ -221,11 +222,11 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
         parts.append(f"## Kernel `{control}` and `{transport}`\n\n" + table(HEAD, rows))
     rows = [lateness(samples, name, control) for control in CONTROLS for name in NETWORKS if name in arguments.cases]
     parts.append(
-        "## What late clocks do\n\nThe kernel's timers and processors are late by fractions of a millisecond, the simulator's never. "
-        "Milliseconds queued (median) when every packet of the simulated link comes up to so much later, both ways, in order: where "
-        "the kernel's figure lies between these, or within the bound of one of them, lateness can be the difference. Networks that "
-        "are marked above and have no jitter of their own; a wait that is shorter than the time of one packet is no queue.\n\n"
-        + table(LATE_HEAD, [row for row in rows if row])
+        "## What late clocks could do\n\nThe kernel's timers and processors are late by fractions of a millisecond, the simulator's never; by how much "
+        "a host is late is not measured here, only that of the emulator is (above). Milliseconds queued (median) when every packet of the "
+        "simulated link comes up to so much later, both ways, in order. *Could be*: the kernel's figure lies between these, or within the "
+        "bound of one of them. Networks that are marked above and have no jitter of their own; a wait that is shorter than the time of one "
+        "packet is no queue.\n\n" + table(LATE_HEAD, [row for row in rows if row])
     )
     rows = [shares(samples, name, pair) for name in SHARED if name in arguments.cases for pair in PAIRS]
     parts.append(
@@ -237,7 +238,7 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
 
 
 HEAD = ["network", "kernel, Mbit/s", "simulated", "ratio", "kernel, ms queued", "simulated", "ratio"]
-LATE_HEAD = ["network", "control", "kernel", "not late", *LATE, "explained"]
+LATE_HEAD = ["network", "control", "kernel", "not late", *LATE, "could be"]
 SHARES_HEAD = ["network", "flows", "kernel, %", "simulated", "points apart"]
 
 
@@ -251,8 +252,10 @@ def row(samples: list[dict], name: str, control: str) -> tuple[str, ...]:
 
 def ratio(real: list[float], ours: list[float], bound: float) -> str:
     """Of the medians; marked when they are apart by more than the bound."""
-    if not real or not ours or median(real) == 0:
+    if not real or not ours:
         return "–"
+    if median(real) == 0:
+        return "–" if median(ours) == 0 else "**no queue**"
     apart = abs(median(ours) - median(real))
     text = f"{median(ours) / median(real):.2f}"
     return f"**{text}**" if apart > bound * median(real) else text
@@ -283,7 +286,7 @@ def shares(samples: list[dict], name: str, pair: tuple[str, ...]) -> tuple[str, 
         apart = "–"
     else:
         points = abs(median(ours) - median(real))
-        apart = f"**{points:.0f}**" if points > POINTS else f"{points:.0f}"
+        apart = f"**{points:.1f}**" if points > POINTS else f"{points:.1f}"
     return name, contender("", pair).strip(), spread(real, 0), spread(ours, 0), apart
 
 

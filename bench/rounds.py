@@ -9,6 +9,7 @@ from pathlib import Path
 
 import network
 from job import Programs
+from report import output
 from run import ROOT, build
 
 
@@ -28,6 +29,8 @@ def main(
     built = build(ROOT / "bench/peers/Cargo.toml") | build(ROOT / "Cargo.toml", "--package", "restp-cli")
     programs = Programs(built["restp"], built["path_end"])
     arguments.load = os.getloadavg()[0]
+    # Of what is measured: others may commit while it is.
+    arguments.revision = output("git", "-C", str(ROOT), "describe", "--always", "--dirty")
     samples = []
     for round_ in range(1, arguments.rounds + 1):
         for sample in measure(programs, set(arguments.cases), round_):

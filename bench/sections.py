@@ -8,7 +8,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
-from report import ROOT, cpu_model, output, spread, table
+from report import cpu_model, spread, table
 
 
 class Target(NamedTuple):
@@ -25,7 +25,7 @@ def conditions(samples: list[dict], arguments: argparse.Namespace, text: str, pe
     lateness = [sample["lateness_us"] for sample in samples if "lateness_us" in sample]
     rows = [
         ("date", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
-        ("revision", output("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
+        ("revision", arguments.revision),
         ("machine", f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"),
         ("load average at start and end", f"{arguments.load:.1f}, {os.getloadavg()[0]:.1f}"),
         ("peers", peers),

@@ -46,7 +46,7 @@ impl Waits {
         if rank == 0 {
             return Duration::ZERO;
         }
-        let value = waits.value_at_quantile(rank as f64 / waits.len() as f64);
+        let value = waits.value_at_quantile((rank as f64 - 0.5) / waits.len() as f64);
         Duration::from_nanos(waits.median_equivalent(value))
     }
 

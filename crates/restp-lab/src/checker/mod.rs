@@ -29,7 +29,7 @@ pub use judge::{Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Plan};
 use crate::unknown::unknown;
-use explanation::{Covered, Explanation};
+use explanation::Explanation;
 use formula::Formula;
 pub(crate) use formula::coordinate;
 use metric::Metric;
@@ -73,6 +73,23 @@ enum Expect {
     Gain(Box<Gain>),
     /// The standard deviation over runs, as a share of the mean.
     Steady(f64),
+}
+
+impl Expect {
+    /// Does a verdict put points together that differ in `key`?
+    fn merges(&self, key: &str) -> bool {
+        let axes: &[&Axis] = match self {
+            Expect::Near(_) | Expect::Bound(_) | Expect::Steady(_) => &[],
+            Expect::Compare(compare) => &[&compare.axis],
+            Expect::Trend(trend) => &[&trend.along],
+            Expect::Rank(rank) => &[&rank.axis],
+            Expect::Spread(spread) => &[&spread.axis],
+            Expect::Premium(premium) => &[&premium.axis],
+            Expect::Premiums(premiums) => &[&premiums.axis],
+            Expect::Gain(gain) => &[&gain.axis, &gain.along],
+        };
+        axes.iter().any(|axis| axis.together.iter().any(|own| own == key))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -212,8 +229,9 @@ impl Check {
         let metric =
             Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
         let filter = |written: &BTreeMap<Spanned<String>, Vec<toml::Value>>| {
-            let one = |(axis, values): (&Spanned<String>, &Vec<toml::Value>)| {
-                Ok((known(axis)?, values.iter().map(json).collect()))
+            let one = |(axis, values): (&Spanned<String>, &Vec<toml::Value>)| match &values[..] {
+                [] => Err(Fault::at(axis, "no point has one of no values; name some")),
+                values => Ok((known(axis)?, values.iter().map(json).collect())),
             };
             written
                 .iter()
@@ -221,14 +239,6 @@ impl Check {
                 .collect::<Result<Vec<_>, Fault>>()
                 .map(Filter)
         };
-        let mut covered = Vec::new();
-        for explains in &raw.explains {
-            covered.push(Covered::new(
-                filter(&explains.filter)?,
-                &explains.between,
-                raw.explained.is_some(),
-            )?);
-        }
         let mut pooled = Vec::new();
         for written in &raw.pool {
             pooled.extend(axis(written)?.together);
@@ -304,11 +314,13 @@ impl Check {
                 each: bound.each,
             }),
         };
+        let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
+        let explanation = Explanation::read(raw.explained, &raw.explains, filter, is_merged)?;
         Ok(Check {
             id: raw.id,
             text: raw.text,
             published: raw.published,
-            explanation: raw.explained.map(|text| Explanation::new(text, covered)),
+            explanation,
             metric,
             filter: filter(&raw.filter)?,
             pooled,

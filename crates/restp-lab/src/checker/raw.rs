@@ -27,7 +27,8 @@ pub(crate) struct RawCheck {
 pub(crate) struct RawExplains {
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
-    pub between: Spanned<[f64; 2]>,
+    pub between: Spanned<Vec<f64>>,
+    pub expected: Option<Spanned<Vec<f64>>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -78,7 +78,8 @@ fn one_by_one(verdicts: &[&Verdict]) -> String {
         row.push(measured(verdict));
         let held = match verdict.held {
             Some(true) => "holds",
-            Some(false) => "**fails**",
+            Some(false) if verdict.explained.is_some() => "**fails**",
+            Some(false) => "**fails**, unexplained",
             None => "no data",
         };
         row.push(held.into());

@@ -382,7 +382,11 @@ fn an_explanation_stands_for_the_points_and_the_range_it_names() {
             .collect()
     };
     assert_eq!(explained(""), [false; 2], "of no points");
-    assert_eq!(explained("explains = [{ between = [0, 90] }]"), [true; 2]);
+    assert_eq!(explained("explains = [{ between = [0, 110] }]"), [true; 2]);
+    for (expected, covers) in [("[90, 91]", true), ("[91, 92]", false)] {
+        let explains = format!("explains = [{{ between = [0, 90], expected = {expected} }}]");
+        assert_eq!(explained(&explains), [covers; 2], "90 is expected");
+    }
     assert_eq!(
         explained("explains = [{ between = [0, 1] }]"),
         [false; 2],
@@ -399,6 +403,24 @@ fn an_explanation_stands_for_the_points_and_the_range_it_names() {
             "lower one first",
         ),
         ("explains = [{ between = [1, 2] }]", "no reason"),
+        ("explained = \"\"\nexplains = [{ between = [1, 2] }]", "no reason"),
+        (
+            "explained = \"x\"\nexplains = [{ between = [-inf, 2] }]",
+            "two numbers",
+        ),
+        (
+            "explained = \"x\"\nexplains = [{ between = [1, 2, 3] }]",
+            "two numbers",
+        ),
+        (
+            "explained = \"x\"\nexplains = [{ where = { \"link.wire.loss.rate\" = [] }, between = [1, 2] }]",
+            "name some",
+        ),
+        (
+            "pool = [\"link.wire.delay\"]\nexplained = \"x\"\n\
+             explains = [{ where = { \"link.wire.delay\" = [\"1 ms\"] }, between = [1, 2] }]",
+            "several values",
+        ),
         (
             "explained = \"x\"\nexplains = [{ where = { \"link.wire.lost\" = [1] }, between = [1, 2] }]",
             "no axis",

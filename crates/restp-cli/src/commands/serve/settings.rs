@@ -43,8 +43,8 @@ struct Written {
     relay: Vec<String>,
     publish: Vec<PathBuf>,
     cache: Option<PathBuf>,
-    cache_size: Option<String>,
-    upstream: Vec<String>,
+    cache_size: Option<Word>,
+    upstream: Vec<Word>,
     metrics: Option<Word>,
     key: Option<PathBuf>,
     timeout: Option<Spanned<Word>>,
@@ -197,8 +197,8 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         content: ContentArgs {
             publish: written.publish.iter().map(|path| folder.join(path)).collect(),
             cache: written.cache.map(|cache| folder.join(cache)),
-            cache_size: written.cache_size,
-            upstream: written.upstream,
+            cache_size: written.cache_size.map(|word| word.0),
+            upstream: written.upstream.into_iter().map(|word| word.0).collect(),
         },
         qr: false,
         monitor: MonitorArgs {
@@ -265,10 +265,11 @@ mod tests {
 
     #[test]
     fn numbers_need_no_quotes() {
-        let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nset = { initial-window = 3 }\n";
+        let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nupstream = [7072]\nset = { initial-window = 3 }\n";
         let settings = of(text, &[]).expect("settings");
         assert_eq!(settings.user_timeout, Duration::from_secs(30));
         assert_eq!(settings.host.listen, ["4000"]);
+        assert_eq!(settings.host.content.upstream, ["7072"]);
         assert_eq!(settings.host.monitor.metrics.as_deref(), Some("9100"));
         assert_eq!(settings.host.composition.set, ["initial-window=3"]);
     }

@@ -158,3 +158,13 @@ fn a_current_tcp_is_named_by_its_congestion_control_alone() {
     assert_eq!(error.key, "reordering", "{error}");
     assert!(TcpParameters::classic_names().any(|name| name == "snack"));
 }
+
+/// A comparison with CUBIC is one with what neighbours run.
+#[test]
+fn the_current_cubic_is_that_of_linux() {
+    let with = |set: &[(&str, &str)]| TcpParameters::from_pairs("cubic", set).unwrap();
+    for key in ["cubic", "hystart"] {
+        assert_eq!(with(&[(key, "linux")]), with(&[]), "{key}");
+    }
+    assert_ne!(with(&[("cubic", "rfc9438")]), with(&[]));
+}
