@@ -139,10 +139,17 @@ fn among(parent: &[String], modules: &BTreeMap<Place, Uses>) -> Vec<Cycle> {
         .collect()
 }
 
-/// The module that a path leads to from `place`, as deep as there are files.
+/// The module that a path leads to from `place`, as deep as there are files. Names that modules have from others are followed.
 fn resolved(place: &[String], used: &[String], modules: &BTreeMap<Place, Uses>) -> Place {
-    let (mut at, mut rest): (Place, _) = match used[0].as_str() {
-        "crate" => (Vec::new(), &used[1..]),
+    followed(place, used, modules, MOST_NAMES)
+}
+
+/// Most names in a row that stand for each other.
+const MOST_NAMES: usize = 8;
+
+fn followed(place: &[String], used: &[String], modules: &BTreeMap<Place, Uses>, most: usize) -> Place {
+    let (mut at, mut rest): (Place, _) = match used.first().map(String::as_str) {
+        Some("crate") => (Vec::new(), &used[1..]),
         _ => (place.to_vec(), used),
     };
     while let Some((first, more)) = rest.split_first()
@@ -153,12 +160,17 @@ fn resolved(place: &[String], used: &[String], modules: &BTreeMap<Place, Uses>) 
         }
         rest = more;
     }
-    for name in rest {
+    while let Some((name, more)) = rest.split_first() {
         let deeper = below(&at, name);
-        if !modules.contains_key(&deeper) {
-            break;
+        if modules.contains_key(&deeper) {
+            (at, rest) = (deeper, more);
+            continue;
         }
-        at = deeper;
+        let names = modules.get(&at).map(|uses| &uses.names);
+        return match names.and_then(|names| names.get(name)) {
+            Some(stands_for) if most > 0 => followed(&at, stands_for, modules, most - 1),
+            _ => at,
+        };
     }
     at
 }
@@ -168,6 +180,8 @@ fn resolved(place: &[String], used: &[String], modules: &BTreeMap<Place, Uses>) 
 struct Uses {
     found: Vec<Vec<String>>,
     tests: Vec<String>,
+    /// What stands in the module by a path of `use`, public or not: its children see all of them.
+    names: BTreeMap<String, Vec<String>>,
     /// Inline modules around what is being read.
     inline: usize,
 }
@@ -183,6 +197,16 @@ impl Uses {
         }
     }
 
+    fn add_name(&mut self, mut path: Vec<String>, ident: &syn::Ident, name: &syn::Ident) {
+        if ident != "self" {
+            path.push(ident.to_string());
+        }
+        if self.inline == 0 {
+            self.names.insert(name.to_string(), path.clone());
+        }
+        self.add(path);
+    }
+
     fn add_tree(&mut self, mut before: Vec<String>, tree: &syn::UseTree) {
         match tree {
             syn::UseTree::Path(path) => {
@@ -193,10 +217,9 @@ impl Uses {
                 .items
                 .iter()
                 .for_each(|tree| self.add_tree(before.clone(), tree)),
-            syn::UseTree::Name(syn::UseName { ident })
-            | syn::UseTree::Rename(syn::UseRename { ident, .. }) => {
-                before.push(ident.to_string());
-                self.add(before);
+            syn::UseTree::Name(syn::UseName { ident }) => self.add_name(before, ident, ident),
+            syn::UseTree::Rename(syn::UseRename { ident, rename, .. }) => {
+                self.add_name(before, ident, rename)
             }
             syn::UseTree::Glob(_) => self.add(before),
         }
@@ -280,6 +303,19 @@ mod tests {
         ]);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("crates/x/src: a, b depend"), "{told:?}");
+    }
+
+    /// They hid what a folder takes from beside it.
+    #[test]
+    fn names_that_a_parent_hands_on_are_followed() {
+        let told = told([
+            ("lib.rs", "mod a; mod b; pub use b::Inner as Outer; use a::deep;"),
+            ("a/mod.rs", "pub mod deep;"),
+            ("a/deep.rs", "use crate::Outer;"),
+            ("b.rs", "use super::deep;"),
+        ]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("a, b depend"), "{told:?}");
     }
 
     #[test]

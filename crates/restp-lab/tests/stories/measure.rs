@@ -80,6 +80,12 @@ fn counters_and_rates_are_of_the_window_and_moments_of_the_run() {
         (part.events, part.packets, part.sim_seconds),
         (whole.events, whole.packets, 40.0)
     );
+    // The calls send at the same moments: one of two packets waits for the other's 1028 bytes, 0.8224 ms.
+    assert!(
+        (link.queue_mean_ms - 0.4112).abs() < 1e-6,
+        "{}",
+        link.queue_mean_ms
+    );
 }
 
 #[test]

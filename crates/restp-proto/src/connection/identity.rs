@@ -1,7 +1,7 @@
 //! Whose a packet is, and where its sender is now (ResTP §3.5.11; RFC 9000 §9).
 
 use super::fec::is_encoded;
-use super::intake::Packet;
+use super::packet::Packet;
 use super::{Connection, State};
 use crate::wire::Flags;
 use restp_base::machine::PathAddress;

@@ -3,32 +3,17 @@
 
 use super::eras::Place;
 use super::fec::is_encoded;
+use super::packet::Packet;
 use super::subflow::{Answer, DssUpdate};
 use super::{Connection, State, acknowledgement, receive};
 use crate::wire::{Flags, Header};
 use bytes::Bytes;
 use restp_base::flow::CloseReason;
-use restp_base::machine::Ecn;
 use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::ack::AckReport;
 use restp_services::connection_management::{Cookie, EARLY_SEGMENTS, Exchange};
 use restp_services::sender::{Grant, PeerReport};
-
-/// A received packet after the codec: everything a connection looks at.
-pub(crate) struct Packet<'a> {
-    pub(crate) header: &'a Header,
-    pub(crate) payload: Bytes,
-    /// The payload is a part of the buffer that it was received in, perhaps with others.
-    pub(crate) is_slice: bool,
-    /// Bytes of all of it.
-    pub(crate) bytes: usize,
-    /// The payload is not what was sent, by its check sum.
-    pub(crate) is_damaged: bool,
-    pub(crate) ecn: Ecn,
-    /// Who sent it, as in [`Datagram::peer`](restp_base::machine::Datagram::peer).
-    pub(crate) peer: u128,
-}
 
 impl Connection {
     /// Takes a packet of this association. Returns what it says to one of several paths.

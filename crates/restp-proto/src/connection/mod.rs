@@ -17,6 +17,7 @@ mod liveness;
 mod mtu;
 mod outgoing;
 mod outlet;
+mod packet;
 mod pdu_builder;
 mod receive;
 mod reset;
@@ -26,7 +27,7 @@ mod subflow;
 mod timers;
 
 pub(crate) use application::{WriteTo, write};
-pub(crate) use intake::Packet;
+pub(crate) use packet::Packet;
 pub(crate) use receive::kept;
 pub(crate) use receive::{granted, window_bytes};
 pub(crate) use restp_services::connection_management::Ports;

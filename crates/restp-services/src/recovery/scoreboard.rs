@@ -5,11 +5,13 @@
 mod acknowledge;
 mod entry;
 mod lane;
+mod lane_id;
 mod observed;
 mod verdicts;
 
 use entry::{Entry, Fate, Kind};
-pub use lane::{Lane, LaneId, LaneNews};
+pub use lane::{Lane, LaneNews};
+pub use lane_id::LaneId;
 use observed::Observed;
 
 use super::delivery_rate::LostSegment;

@@ -1,6 +1,7 @@
 //! The codes of forward error correction (ResTP §3.1.5). An encoded packet is a sum of payloads, each times a coefficient; codes
 //! differ in which packets share an encoded one, and how many may.
 
+use super::encoded::numbers;
 use super::rlc::Combination;
 use super::{xor_basic, xor_interleaved};
 
@@ -65,7 +66,7 @@ impl FecCode {
                 (combination.count(), combination.stride())
             }
         };
-        (0..count).map(move |index| first.saturating_add(index * stride))
+        numbers(first, count, stride)
     }
     /// What each of them is multiplied by, in their order.
     pub fn coefficients(self, range: u32) -> Box<dyn Iterator<Item = u8>> {

@@ -1,13 +1,10 @@
 //! What rebuilds lost packets, whichever the code (ResTP §3.5.8).
 
+use super::encoded::Rebuilt;
 use super::fec_code::FecCode;
 use super::rlc::RlcDecoder;
 use super::xor_decoder::{XorDecoder, XorOutcome};
-use bytes::Bytes;
 use std::collections::VecDeque;
-
-/// A packet that was rebuilt: its number, and its payload; the FIN has none.
-pub type Rebuilt = (u64, Option<Bytes>);
 
 /// What an encoded packet was good for.
 #[derive(Clone, Debug, PartialEq, Eq)]

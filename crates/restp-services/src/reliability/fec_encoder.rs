@@ -1,5 +1,6 @@
 //! What sends encoded packets, whichever the code (ResTP §3.5.8).
 
+use super::encoded::Encoded;
 use super::fec_code::FecCode;
 use super::rlc::{RlcEncoder, RlcParameters};
 use super::xor_encoder::XorEncoder;
@@ -33,17 +34,6 @@ impl Default for FecParameters {
             most_percent: 100,
         }
     }
-}
-
-/// An encoded packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Encoded {
-    /// Number of the first packet encoded in it.
-    pub first: u64,
-    /// FEC Range: what else is encoded in it ([`FecCode::covered`]).
-    pub range: u32,
-    /// Sum of their lengths and payloads (OP-39).
-    pub payload: Bytes,
 }
 
 /// Collects packets and encodes them.

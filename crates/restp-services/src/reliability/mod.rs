@@ -1,5 +1,6 @@
 //! How long sent data is kept, and whether it is retransmitted (ResTP §3.5.8, release rules §A.1).
 
+mod encoded;
 mod fec_code;
 mod fec_decoder;
 mod fec_encoder;
@@ -15,9 +16,10 @@ mod xor_interleaved;
 #[cfg(test)]
 mod xor_tests;
 
+pub use encoded::{Encoded, Rebuilt};
 pub use fec_code::FecCode;
-pub use fec_decoder::{FecDecoder, FecOutcome, Rebuilt};
-pub use fec_encoder::{Encoded, FecEncoder, FecParameters};
+pub use fec_decoder::{FecDecoder, FecOutcome};
+pub use fec_encoder::{FecEncoder, FecParameters};
 pub use gf256::add_scaled;
 pub use harq::LossReport;
 pub use sum::LENGTH_BYTES;

@@ -4,8 +4,8 @@
 //!
 //! Only sums are kept, so memory is one payload per group that is open, whatever its size.
 
+use super::encoded::Encoded;
 use super::fec_code::Shape;
-use super::fec_encoder::Encoded;
 use super::sum::Sum;
 use restp_base::time::{Duration, Time};
 use std::collections::VecDeque;

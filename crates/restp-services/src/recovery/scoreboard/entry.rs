@@ -1,7 +1,7 @@
 //! What the scoreboard notes of one segment (RFC 6675 §4).
 
 use super::super::delivery_rate::Transmission;
-use super::LaneId;
+use super::lane_id::LaneId;
 use restp_base::time::Time;
 
 /// What we believe became of a segment.

@@ -4,34 +4,13 @@
 
 mod board;
 
+use super::lane_id::LaneId;
 use super::{Entry, Fate, LostSegment};
 use crate::recovery::RateSample;
 use crate::recovery::delivery_rate::DeliveryRate;
 use restp_base::time::{Duration, Time};
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
-
-/// Which lane of a board.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LaneId(u8);
-
-impl LaneId {
-    /// The lane that every board has.
-    pub const FIRST: LaneId = LaneId(0);
-    /// No lane.
-    pub(super) const NONE: LaneId = LaneId(u8::MAX);
-
-    /// Its position among the lanes of a board, from 0.
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The lane at `index`, which is below 255.
-    pub(crate) fn nth(index: usize) -> Self {
-        debug_assert!(index < usize::from(u8::MAX), "a board has 255 lanes at most");
-        LaneId(index as u8)
-    }
-}
 
 /// What the last acknowledgement reported of one lane for the first time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What an observer is told of transmissions: those declared lost, and those of them that arrived after all (causes as in
 //! ResTP §3.6).
 
-use super::LaneId;
+use super::lane_id::LaneId;
 use restp_base::observe::Transmitted;
 use restp_base::time::Time;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! than [`MOST_EQUATIONS`]. So an equation has at most one unknown more than [`SPAN`], and a packet is added to each at most twice.
 
 use super::combination::{Combination, SPAN};
-use crate::reliability::Rebuilt;
+use crate::reliability::encoded::Rebuilt;
 use crate::reliability::gf256;
 use crate::reliability::sum::{LENGTH_BYTES, Sum};
 use bytes::Bytes;

@@ -6,7 +6,7 @@ use super::paths::Paths;
 use super::window::{Reach, Window};
 use crate::ack::AckReport;
 use crate::recovery::LaneId;
-use crate::reliability::Encoded;
+use crate::reliability::encoded::Encoded;
 use bytes::Bytes;
 use restp_base::ranges::Ranges;
 use restp_base::time::{Duration, Time};

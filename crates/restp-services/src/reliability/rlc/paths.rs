@@ -7,7 +7,7 @@ use super::encoder::PLAN_SEGMENTS;
 use super::pattern::LossPattern;
 use crate::ack::AckReport;
 use crate::recovery::LaneId;
-use crate::reliability::{Encoded, FecCode};
+use crate::reliability::encoded::{Encoded, numbers};
 use restp_base::time::Duration;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -124,7 +124,8 @@ impl Paths {
             let index = usize::try_from(number.checked_sub(oldest)?).ok()?;
             self.carriers.get(index)
         };
-        let combined = FecCode::Rlc.covered(encoded.first, encoded.range);
+        let combination = Combination::from_range(encoded.range);
+        let combined = numbers(encoded.first, combination.count(), combination.stride());
         let carriers: SmallVec<[LaneId; 16]> = combined.filter_map(carrier).copied().collect();
         let best = self.timely(deadline).into_iter().min_by_key(|lane| {
             let here = carriers.iter().filter(|carrier| *carrier == lane).count();

@@ -1,7 +1,7 @@
 //! The sender's window: segments that may still be encoded (RFC 8681).
 
 use super::combination::Combination;
-use crate::reliability::Encoded;
+use crate::reliability::encoded::Encoded;
 use crate::reliability::sum::Sum;
 use bytes::Bytes;
 use restp_base::time::Time;

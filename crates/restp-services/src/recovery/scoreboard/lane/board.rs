@@ -1,8 +1,9 @@
 //! What the scoreboard knows of its lanes together: which is in hand, and what of a report is news of which
 //! (Iyengar, Amer and Stewart 2006; RFC 6675 §4).
 
+use super::super::lane_id::LaneId;
 use super::super::{Entry, Fate, Kind, Scoreboard};
-use super::{Lane, LaneId};
+use super::Lane;
 use crate::ack::AckReport;
 use crate::loss_handling::PathNews;
 use crate::recovery::Feedback;
