@@ -1,6 +1,7 @@
 //! CUBIC: the window is a cubic function of the time since the last reduction. RFC 9438; read its §4 first.
 
-use super::cubic_curve::{CubicRules, Stage};
+use super::cubic_curve::Stage;
+use super::cubic_rules::{CubicRules, Share};
 use super::hystart::{Advice, HyStartChoice, SlowStart};
 use super::window::{CommonParams, Window, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot};
@@ -45,7 +46,8 @@ impl CubicParams {
 pub struct Cubic {
     fast_convergence: bool,
     rules: CubicRules,
-    /// While the first slow start lasts.
+    ends_slow_start: HyStartChoice,
+    /// While slow start may end by it.
     hystart: Option<SlowStart>,
     state: State,
     /// The state before the last reduction (RFC 9438 §4.9).
@@ -87,6 +89,7 @@ impl Cubic {
         Cubic {
             fast_convergence,
             rules,
+            ends_slow_start: hystart,
             hystart: SlowStart::new(hystart),
             state,
             before: None,
@@ -139,30 +142,29 @@ impl Cubic {
         }
     }
 
-    /// What the first slow start may make of an acknowledgement; afterwards, all of it.
+    /// What slow start may make of an acknowledgement; avoidance, all of it.
     fn advised(&mut self, bytes: u64, rtt: Option<Duration>, view: &PathView<'_>) -> u64 {
         let window = &mut self.state.window;
-        if window.threshold != u64::MAX {
+        if !self.rules.judges_every_slow_start() && window.threshold != u64::MAX {
             self.hystart = None;
         }
-        match self
-            .hystart
-            .as_mut()
-            .map(|start| start.advise(view, bytes, rtt, window.bytes))
-        {
+        let judge = self.hystart.as_mut().filter(|_| window.in_slow_start());
+        match judge.map(|start| start.advise(view, bytes, rtt, window.bytes)) {
             None => bytes,
             Some(Advice::Grow(bytes)) => bytes,
             Some(Advice::Stop) => {
+                self.hystart = None;
                 window.threshold = window.bytes;
                 bytes
             }
         }
     }
 
-    /// RFC 9438 §4.6 and §4.7, to a share of `kept` per mille. `floor` is 1 segment for marks, 2 for losses: a mark tells of a
-    /// queue, and with one segment it may still be too long.
-    fn reduce(&mut self, view: &PathView<'_>, kept: u64, floor: u64) {
+    /// RFC 9438 §4.6 and §4.7. `floor` is 1 segment for marks, 2 for losses: a mark tells of a queue, and with one segment it may
+    /// still be too long.
+    fn reduce(&mut self, view: &PathView<'_>, kept: Share, floor: u64) {
         self.before = Some(self.state);
+        let segment = segment_of(view);
         let State {
             window,
             maximum,
@@ -170,34 +172,45 @@ impl Cubic {
             stage,
         } = &mut self.state;
         *prior = window.bytes;
-        *maximum = if self.fast_convergence && window.bytes < *maximum {
-            window.bytes * (1000 + kept) / 2000 // (1 + β) / 2
+        let (whole, target) = self
+            .rules
+            .reduced(window.bytes, view.in_flight_bytes, kept, segment);
+        *maximum = if self.fast_convergence && whole < *maximum {
+            self.rules.converged(whole, kept, segment)
         } else {
-            window.bytes
+            whole
         };
         *stage = None;
-        let target = match self.rules {
-            CubicRules::Rfc9438 => share(view.in_flight_bytes, kept),
-            CubicRules::Linux => {
-                let target = share(window.bytes, kept);
-                target - target % segment_of(view)
-            }
-        };
-        window.cut(target, segment_of(view));
+        window.cut(target, segment);
         window.bytes = window.bytes.min(target.max(floor));
     }
 
     /// RFC 9438 §4.8: as Reno, with β for the threshold; the next stage begins at its own plateau.
     fn timeout(&mut self, repeated: bool, view: &PathView<'_>) {
+        let (segment, kept) = (segment_of(view), self.rules.beta());
+        let window = self.state.window.bytes;
+        let (_, target) = self.rules.reduced(window, view.in_flight_bytes, kept, segment);
         if !repeated {
             self.before = Some(self.state);
-            self.state.prior = self.state.window.bytes;
+            self.state.prior = window;
         }
         self.state.maximum = 0;
-        self.state.window.collapse(
-            (!repeated).then(|| share(view.in_flight_bytes, BETA)),
-            segment_of(view),
-        );
+        self.state.window.collapse((!repeated).then_some(target), segment);
+        if self.rules.judges_every_slow_start() {
+            self.hystart = SlowStart::new(self.ends_slow_start);
+        }
+    }
+
+    /// The reduction was for nothing. Linux gives the window back and begins the next stage below the maximum of that reduction.
+    fn restore(&mut self, before: State) {
+        let now = self.state.window;
+        if self.rules.restores_the_curve() {
+            self.state = before;
+            self.state.window.restore(&now);
+        } else {
+            self.state.window.restore(&before.window);
+            self.state.stage = None;
+        }
     }
 
     /// Time in which the window was not in use does not count for the curve (RFC 9438 §5.8).
@@ -227,11 +240,12 @@ impl Congestion for Cubic {
                 }
                 self.clock = view.now;
             }
-            CongestionEvent::Lost { .. } => self.reduce(view, BETA, 2 * segment),
-            CongestionEvent::Marked { .. } if self.state.window.spares_marks() => {
-                self.reduce(view, BETA_OF_MARKS, segment);
+            CongestionEvent::Lost { .. } => self.reduce(view, self.rules.beta(), 2 * segment),
+            CongestionEvent::Marked { .. } => {
+                let spared = self.state.window.spares_marks().then_some(BETA_OF_MARKS);
+                let floor = self.rules.floor_of_marks() * segment;
+                self.reduce(view, spared.unwrap_or(self.rules.beta()), floor);
             }
-            CongestionEvent::Marked { .. } => self.reduce(view, BETA, segment),
             // The episode is what counts; the next acknowledgement begins the stage of avoidance.
             CongestionEvent::Duplicate
             | CongestionEvent::RouteChanged
@@ -245,9 +259,7 @@ impl Congestion for Cubic {
             }
             CongestionEvent::Restored => {
                 if let Some(before) = self.before.take() {
-                    let now = self.state.window;
-                    self.state = before;
-                    self.state.window.restore(&now);
+                    self.restore(before);
                 }
             }
         }
@@ -264,15 +276,8 @@ impl Congestion for Cubic {
     }
 }
 
-/// β, what a loss leaves of a window, per mille (RFC 9438 §4.6).
-const BETA: u64 = 700;
 /// What a mark leaves where it costs less than a loss (RFC 8511 §3.1).
-const BETA_OF_MARKS: u64 = 850;
-
-/// So many thousandths of `bytes`.
-fn share(bytes: u64, per_mille: u64) -> u64 {
-    bytes / 1000 * per_mille + bytes % 1000 * per_mille / 1000
-}
+const BETA_OF_MARKS: Share = Share::new(850, 1000);
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! The curve is computed in floating point by + − × ÷ alone, which IEEE 754 rounds alike everywhere, and K by
 //! an integer cube root: two machines agree bit for bit.
 
+use super::cubic_rules::CubicRules;
 use super::window::Window;
 use crate::view::PathView;
 use restp_base::numeric::cube_root;
@@ -53,21 +54,13 @@ impl Stage {
         self.plateau + C / self.parts * t * t * t * segment as f64
     }
 
-    /// The window that a round trip leads to at least from one of so many bytes.
-    fn least_target(&self, window: u64) -> u64 {
-        match self.rules {
-            CubicRules::Linux if self.is_first => window + window / 20,
-            _ => window,
-        }
-    }
-
     /// One acknowledgement of `acked` bytes.
     pub fn grow(&mut self, window: &mut Window, acked: u64, prior: u64, segment: u64, view: &PathView<'_>) {
-        let stays_slow = self.rules == CubicRules::Linux || self.estimate < prior as f64;
+        let stays_slow = self.rules.stays_slow() || self.estimate < prior as f64;
         let alpha = if stays_slow { ALPHA } else { 1.0 };
         self.estimate += alpha / self.parts * acked as f64 * segment as f64 / window.bytes as f64;
         let elapsed = view.now.since(self.began);
-        let least = self.least_target(window.bytes);
+        let least = self.rules.least_target(window.bytes, self.is_first);
         if self.curve(elapsed, segment).max(least as f64) < self.estimate {
             // Reno-friendly (§4.3). The window may already stand higher, on its way to a curve that has turned
             // steep; it is not lowered without a loss.
@@ -84,22 +77,6 @@ impl Stage {
         window.grow((self.credit / bytes) as u64);
         self.credit %= bytes;
     }
-}
-
-/// Which CUBIC: that of the RFC, or that of `tcp_cubic.c` where the two differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CubicRules {
-    /// RFC 9438 to the letter.
-    Rfc9438,
-    /// As Linux: until the first loss, or after a timeout, a window grows by a twentieth a round trip at least; Reno's α stays
-    /// below one; a reduction leaves whole segments.
-    Linux,
-}
-
-impl CubicRules {
-    /// All with their names.
-    pub const ALL: [(&'static str, CubicRules); 2] =
-        [("rfc9438", CubicRules::Rfc9438), ("linux", CubicRules::Linux)];
 }
 
 /// K = ∛(height / C) in seconds, to 0.1 ms (RFC 9438 §4.2, Figure 2). Heights over seven million segments, which
