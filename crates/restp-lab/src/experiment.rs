@@ -151,7 +151,7 @@ impl Scenario {
             let document = source.parse()?;
             let checks = document
                 .read::<Checks>()
-                .and_then(|checks| Check::all(checks.check, &axes, &points[0].plan));
+                .and_then(|checks| Check::all(checks.check, &axes, &points, self.settings.is_empty()));
             let page = document.read::<Pages>().and_then(|pages| {
                 let page = pages.page.map(|page| Page::new(page, &axes, &points[0].plan));
                 page.transpose()

@@ -117,6 +117,14 @@ impl Transport {
                 TcpParameters::of_several_from_pairs(Some(congestion), set),
                 set,
             )?),
+            None if name == "classic-mptcp" => Kind::Tcp(made(
+                TcpParameters::classic_of_several_from_pairs(None, set),
+                set,
+            )?),
+            Some(("classic-mptcp", congestion)) => Kind::Tcp(made(
+                TcpParameters::classic_of_several_from_pairs(Some(congestion), set),
+                set,
+            )?),
             None if name == "sctp" => Kind::Sctp(made(SctpParameters::from_pairs(set), set)?),
             Some(("cmt", policy)) => {
                 let parameters = SctpParameters::concurrent_from_pairs(policy, set);
@@ -386,7 +394,7 @@ mod tests {
         for name in ["restp:3wh-arq", "classic-tcp:newreno"] {
             assert_eq!(refused(name, &set).key.as_deref(), Some("rto_floor"), "{name}");
         }
-        for name in ["mptcp", "mptcp:lia"] {
+        for name in ["mptcp", "mptcp:lia", "classic-mptcp", "classic-mptcp:lia"] {
             let error = refused(name, &[("scheduling", "minrtt")]);
             assert_eq!(error.key.as_deref(), Some("scheduling"), "{error}");
             let several = Transport::new(name, &[], Path::new("")).expect("a rival");

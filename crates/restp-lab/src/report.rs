@@ -55,10 +55,7 @@ pub fn verdicts(verdicts: &[Verdict]) -> Vec<Vec<String>> {
             verdict.claim.clone(),
             number(verdict.expected),
             number(verdict.measured),
-            verdict
-                .held
-                .map_or("no data", |held| if held { "holds" } else { "FAILS" })
-                .to_owned(),
+            verdict.outcome().to_owned(),
         ]);
     }
     rows

@@ -27,7 +27,7 @@ pub struct Rival {
 }
 
 /// All rivals that can be run: UDP; a current and a classic TCP for every congestion control that is built; a classic one
-/// for every detail of acknowledgements; an MPTCP for every congestion control; SCTP; a CMT for every policy of
+/// for every detail of acknowledgements; a current and a classic MPTCP for every congestion control; SCTP; a CMT for every policy of
 /// retransmission; the schemes of SMT; and ITP with its baseline, NDN.
 pub fn rivals() -> Vec<Rival> {
     let udp = Rival {
@@ -49,33 +49,29 @@ pub fn rivals() -> Vec<Rival> {
             name: format!("{family}:{name}"),
             wire: "tcp",
             set_up: "three_way",
-            ack: match parameters.detail {
-                Detail::Pointer => "positive",
-                Detail::Nak => "positive, nak",
-                Detail::Sack { .. } if parameters.dsack => "positive, sack, dsack",
-                Detail::Sack { .. } => "positive, sack",
-                Detail::Snack => "positive, snack",
-            },
-            recovery: match parameters.recovery {
-                RecoveryChoice::Pipe if parameters.tail_loss_probe => "pipe, rack, tail loss probe",
-                RecoveryChoice::Pipe => "pipe",
-                _ => "duplicate_ack",
-            },
+            ack: acknowledgement_of(&parameters),
+            recovery: recovery_of(&parameters),
             cause: "congestion",
             window: parameters.congestion.name(),
             paths: "single",
         })
     });
-    let unnamed = std::iter::once(None);
-    let names = unnamed.chain(TcpParameters::names_of_several().map(Some));
-    let mptcp = names.filter_map(|name| {
-        let parameters = TcpParameters::of_several_from_pairs(name, &[]).ok()?;
+    let unnamed = || std::iter::once(None);
+    let current = unnamed().chain(TcpParameters::names_of_several().map(Some));
+    let current = current.map(|name| ("mptcp", name, TcpParameters::of_several_from_pairs(name, &[])));
+    let classic = unnamed().chain(TcpParameters::classic_names_of_several().map(Some));
+    let classic = classic.map(|name| {
+        let parameters = TcpParameters::classic_of_several_from_pairs(name, &[]);
+        ("classic-mptcp", name, parameters)
+    });
+    let mptcp = current.chain(classic).filter_map(|(family, name, parameters)| {
+        let parameters = parameters.ok()?;
         Some(Rival {
-            name: name.map_or("mptcp".into(), |name| format!("mptcp:{name}")),
+            name: name.map_or(family.into(), |name| format!("{family}:{name}")),
             wire: "tcp, mptcp",
             set_up: "three_way, join",
-            ack: "positive, sack",
-            recovery: "pipe",
+            ack: acknowledgement_of(&parameters),
+            recovery: recovery_of(&parameters),
             cause: "congestion",
             window: parameters.congestion.name(),
             paths: "spreading, fastest-rtt",
@@ -132,6 +128,24 @@ pub fn rivals() -> Vec<Rival> {
     std::iter::once(udp).chain(tcp).chain(several).collect()
 }
 
+fn acknowledgement_of(parameters: &TcpParameters) -> &'static str {
+    match parameters.detail {
+        Detail::Pointer => "positive",
+        Detail::Nak => "positive, nak",
+        Detail::Sack { .. } if parameters.dsack => "positive, sack, dsack",
+        Detail::Sack { .. } => "positive, sack",
+        Detail::Snack => "positive, snack",
+    }
+}
+
+fn recovery_of(parameters: &TcpParameters) -> &'static str {
+    match parameters.recovery {
+        RecoveryChoice::Pipe if parameters.tail_loss_probe => "pipe, rack, tail loss probe",
+        RecoveryChoice::Pipe => "pipe",
+        _ => "duplicate_ack",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,12 +196,25 @@ mod tests {
             .into_iter()
             .filter(|rival| rival.wire == "tcp, mptcp")
             .collect();
-        for name in ["mptcp", "mptcp:cubic", "mptcp:lia", "mptcp:olia", "mptcp:wvegas"] {
+        for name in [
+            "mptcp",
+            "mptcp:cubic",
+            "mptcp:lia",
+            "mptcp:olia",
+            "classic-mptcp:wvegas",
+        ] {
             assert!(mptcps.iter().any(|rival| rival.name == name), "{name}");
         }
         for rival in mptcps {
-            let name = rival.name.strip_prefix("mptcp:");
-            let parameters = TcpParameters::of_several_from_pairs(name, &[]).expect("a name of the table");
+            let (family, name) = match rival.name.split_once(':') {
+                Some((family, name)) => (family, Some(name)),
+                None => (&*rival.name, None),
+            };
+            let parameters = match family {
+                "mptcp" => TcpParameters::of_several_from_pairs(name, &[]),
+                _ => TcpParameters::classic_of_several_from_pairs(name, &[]),
+            };
+            let parameters = parameters.expect("a name of the table");
             assert_eq!(parameters.congestion.name(), rival.window, "{}", rival.name);
             let scheduling = parameters.multipath.map(|scheduling| scheduling.name());
             assert_eq!(scheduling, Some("fastest-rtt"), "{}", rival.name);

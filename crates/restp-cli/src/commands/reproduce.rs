@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use restp::clock::Clock;
-use restp_lab::checker::Verdict;
+use restp_base::names::hint;
+use restp_lab::checker::{Tally, Verdict};
 use restp_lab::page::{File, Page};
 use restp_lab::{Line, Options, Scenario, Summary};
 use serde::Serialize;
@@ -20,6 +21,7 @@ struct Experiment {
     folder: String,
     scenario: Scenario,
     page: Page,
+    file: PathBuf,
 }
 
 /// One experiment, as a line of a list.
@@ -53,7 +55,9 @@ struct Done {
     /// Do not hold, and the page says why.
     explained: usize,
     fail: usize,
-    /// Those that do not hold.
+    /// Speak of results that are not there.
+    no_data: usize,
+    /// Those that do not hold, and those without data.
     failing: Vec<Verdict>,
     files: Vec<PathBuf>,
     runs: u64,
@@ -88,18 +92,19 @@ pub fn execute(arguments: &Reproduce, output: Output) -> Result<(), Failure> {
         let done = reproduce(scenario, page, arguments, &progress)?;
         progress.aside(|| output.result(&done, sentence))?;
         (wall, cpu) = (wall + done.wall_seconds, cpu + done.run_seconds);
-        if done.fail > 0 {
+        if done.fail + done.no_data > 0 {
             failed.push(done.experiment);
         }
     }
-    output.text(&format!(
-        "{} experiments in {wall:.0} s, {cpu:.0} s of computing",
-        experiments.len()
-    ))?;
+    let several = match experiments.len() {
+        1 => "1 experiment".to_owned(),
+        count => format!("{count} experiments"),
+    };
+    output.text(&format!("{several} in {wall:.0} s, {cpu:.0} s of computing"))?;
     match failed.is_empty() {
         true => Ok(()),
         false => Err(Failure::operation(format!(
-            "claims of {} do not hold, and nothing explains it; their pages say which",
+            "claims of {} fail without an explanation, or have no data; their pages say which",
             failed.join(", ")
         ))),
     }
@@ -119,7 +124,7 @@ fn folder(arguments: &Reproduce) -> PathBuf {
     }
 }
 
-/// Every scenario below `folder` that has a page, by folder and name.
+/// Every scenario in `folder` and the folders in it that has a page, by folder and name.
 fn known(folder: &Path) -> Result<Vec<Experiment>, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Failure::input(format!(
@@ -135,22 +140,27 @@ fn known(folder: &Path) -> Result<Vec<Experiment>, Failure> {
         Ok(all)
     };
     let mut all = Vec::new();
-    for dir in entries(folder)
-        .map_err(|error| unreadable(&error))?
-        .iter()
-        .filter(|path| path.is_dir())
-    {
-        for file in entries(dir).map_err(|error| unreadable(&error))? {
+    let mut all_folders = vec![folder.to_owned()];
+    all_folders.extend(
+        entries(folder)
+            .map_err(|error| unreadable(&error))?
+            .into_iter()
+            .filter(|path| path.is_dir()),
+    );
+    for dir in all_folders {
+        for file in entries(&dir).map_err(|error| unreadable(&error))? {
             if !has_page(&file) {
                 continue;
             }
             let scenario = Scenario::read(&file).map_err(Failure::input)?;
             if let Some(page) = scenario.page().cloned() {
                 let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                one_page_each(&all, &scenario, &file)?;
                 all.push(Experiment {
                     folder,
                     scenario,
                     page,
+                    file,
                 });
             }
         }
@@ -159,6 +169,19 @@ fn known(folder: &Path) -> Result<Vec<Experiment>, Failure> {
         true => Err(unreadable(&"none has a [page]")),
         false => Ok(all),
     }
+}
+
+/// The id names the page, so a second experiment with it would overwrite the first one's.
+fn one_page_each(known: &[Experiment], scenario: &Scenario, file: &Path) -> Result<(), Failure> {
+    let Some(first) = known.iter().find(|one| one.scenario.id() == scenario.id()) else {
+        return Ok(());
+    };
+    Err(Failure::input(format!(
+        "{} and {} have the same id, \"{}\"; give one of them another",
+        first.file.display(),
+        file.display(),
+        scenario.id()
+    )))
 }
 
 /// Other files in these folders are scenarios of other kinds, which are not read.
@@ -180,7 +203,8 @@ fn chosen(ids: &[String], mut known: Vec<Experiment>) -> Result<Vec<Experiment>,
     let wanted = |id: &String| id == ALL || names.contains(id) || folders.contains(id);
     if let Some(stranger) = ids.iter().find(|id| !wanted(id)) {
         return Err(Failure::input(format!(
-            "there is no experiment \"{stranger}\"; write {ALL}, a folder ({}) or some of: {}",
+            "there is no experiment \"{stranger}\"{}; write {ALL}, a folder ({}) or some of: {}",
+            hint(stranger, names.iter().chain(&folders).map(String::as_str)),
             folders.join(", "),
             names.join(", ")
         )));
@@ -237,18 +261,19 @@ fn reproduce(
         .iter()
         .map(|file| write(&arguments.output, file))
         .collect::<Result<_, _>>()?;
-    let hold = verdicts
-        .iter()
-        .filter(|verdict| verdict.held == Some(true))
-        .count();
-    let is_explained = |verdict: &&Verdict| verdict.held == Some(false) && verdict.explained.is_some();
-    let explained = verdicts.iter().filter(is_explained).count();
+    let Tally {
+        hold,
+        explained,
+        fail,
+        no_data,
+    } = Tally::of(&verdicts);
     Ok(Done {
         experiment: scenario.id().to_owned(),
         verdicts: verdicts.len(),
         hold,
         explained,
-        fail: verdicts.len() - hold - explained,
+        fail,
+        no_data,
         failing: verdicts
             .into_iter()
             .filter(|verdict| verdict.held != Some(true))
@@ -280,14 +305,18 @@ fn sentence(done: &Done) -> String {
         hold,
         explained,
         fail,
+        no_data,
         ..
     } = done;
     let mut text = format!("{experiment}: {hold} of {verdicts} verdicts hold");
     if *explained > 0 {
-        text.push_str(&format!(", {explained} do not for reasons the page gives"));
+        text.push_str(&format!(", {explained} fail for reasons the page gives"));
     }
     if *fail > 0 {
         text.push_str(&format!(", {fail} FAIL"));
+    }
+    if *no_data > 0 {
+        text.push_str(&format!(", {no_data} without data"));
     }
     format!("{text} ({:.1} s)", done.wall_seconds)
 }

@@ -8,7 +8,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
 use restp::clock::Clock;
-use restp_lab::checker::Verdict;
+use restp_lab::checker::{Tally, Verdict};
 use restp_lab::run::Watched;
 use restp_lab::{Job, Line, Options, Scenario, Summary, report};
 use std::ops::ControlFlow;
@@ -124,17 +124,17 @@ impl Results {
         }
         output.text("")?;
         output.text(&report::plain(&report::verdicts(&self.verdicts)))?;
-        let failed = self
-            .verdicts
-            .iter()
-            .filter(|verdict| verdict.held != Some(true))
-            .count();
-        if failed == 0 {
+        let tally = Tally::of(&self.verdicts);
+        if tally.is_clean() {
             return Ok(());
         }
         let all = self.verdicts.len();
-        Err(Failure::operation(format!(
-            "{failed} of {all} claims do not hold"
-        )))
+        let (failed, none) = (tally.fail, tally.no_data);
+        let open = match (failed, none) {
+            (failed, 0) => format!("{failed} of {all} claims fail, and nothing explains it"),
+            (0, none) => format!("there are no data for {none} of {all} claims"),
+            _ => format!("of {all} claims {failed} fail, unexplained, and for {none} there are no data"),
+        };
+        Err(Failure::operation(open))
     }
 }

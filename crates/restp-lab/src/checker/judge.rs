@@ -38,6 +38,52 @@ pub struct Verdict {
     pub held: Option<bool>,
 }
 
+impl Verdict {
+    /// How it came out, in two words at most.
+    pub fn outcome(&self) -> &'static str {
+        match self.held {
+            Some(true) => "holds",
+            Some(false) if self.explained.is_some() => "fails, explained",
+            Some(false) => "FAILS",
+            None => "no data",
+        }
+    }
+}
+
+/// How many verdicts came out how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The claim holds.
+    pub hold: usize,
+    /// It does not, and it is known why.
+    pub explained: usize,
+    /// It does not, and nothing explains it.
+    pub fail: usize,
+    /// There is nothing to judge it by.
+    pub no_data: usize,
+}
+
+impl Tally {
+    /// Of all of them.
+    pub fn of(verdicts: &[Verdict]) -> Self {
+        let mut tally = Tally::default();
+        for verdict in verdicts {
+            *match verdict.held {
+                Some(true) => &mut tally.hold,
+                Some(false) if verdict.explained.is_some() => &mut tally.explained,
+                Some(false) => &mut tally.fail,
+                None => &mut tally.no_data,
+            } += 1;
+        }
+        tally
+    }
+
+    /// Nothing is open.
+    pub fn is_clean(&self) -> bool {
+        self.fail + self.no_data == 0
+    }
+}
+
 /// The verdicts on all claims, in the order written. `results` are in the order of points and seeds.
 pub fn judge(checks: &[Check], results: &[RunResult]) -> Vec<Verdict> {
     checks.iter().flat_map(|check| check.judge(results)).collect()

@@ -22,23 +22,23 @@ mod order;
 mod premium;
 mod raw;
 mod rows;
+mod scope;
 mod series;
 mod side;
 
-pub use judge::{Verdict, judge};
+pub use judge::{Tally, Verdict, judge};
 
-use crate::scenario::{Axes, Fault, Plan};
-use crate::unknown::unknown;
+use crate::scenario::{Axes, Fault, Point};
 use explanation::Explanation;
 use formula::Formula;
 pub(crate) use formula::coordinate;
 use metric::Metric;
 pub(crate) use raw::RawCheck;
-use raw::{Direction, Each, Place, RawExpect, Relation};
+use raw::{Direction, Each, Place, RawCompare, RawExpect, RawGain, RawPair, Relation};
 use rows::Filter;
+use scope::Scope;
 use serde_json::Value;
 use side::Side;
-use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// One claim.
@@ -194,127 +194,28 @@ struct Axis {
 }
 
 impl Check {
-    /// Validates the claims of a scenario with these axes, of which `plan` is one point.
-    pub(crate) fn all(raw: Vec<RawCheck>, axes: &Axes, plan: &Plan) -> Result<Vec<Check>, Fault> {
-        raw.into_iter()
-            .map(|check| Check::new(check, axes, plan))
-            .collect()
+    /// Validates the claims of a scenario with these axes and points. Where they are `all` points of the file, each value that a
+    /// claim names has to be one of theirs; where settings took some of them away, a claim may speak of those.
+    pub(crate) fn all(
+        raw: Vec<RawCheck>,
+        axes: &Axes,
+        points: &[Point],
+        all: bool,
+    ) -> Result<Vec<Check>, Fault> {
+        let scope = Scope { axes, points, all };
+        raw.into_iter().map(|check| Check::new(check, &scope)).collect()
     }
 
-    fn new(raw: RawCheck, axes: &Axes, plan: &Plan) -> Result<Check, Fault> {
-        let keys = || axes.iter().flatten().map(String::as_str);
-        let known = |written: &Spanned<String>| match keys().any(|key| key == written.get_ref()) {
-            true => Ok(written.get_ref().clone()),
-            false => Err(Fault::at(written, unknown("axis", written.get_ref(), keys()))),
-        };
-        // Several keys may change together; all of them differ along the axis.
-        let axis = |written: &Spanned<String>| {
-            let key = known(written)?;
-            let together = axes
-                .iter()
-                .find(|axis| axis.contains(&key))
-                .cloned()
-                .unwrap_or_default();
-            Ok::<_, Fault>(Axis { key, together })
-        };
-        let formula = |written: &Spanned<String>| {
-            let formula = Formula::parse(written.get_ref()).map_err(|error| Fault::at(written, error))?;
-            let stranger = formula.names().find(|name| keys().all(|key| key != *name));
-            if let Some(name) = stranger {
-                return Err(Fault::at(written, unknown("axis", name, keys())));
-            }
-            Ok(formula)
-        };
-        let or_zero = |written: &Option<_>| written.as_ref().map_or(Ok(Formula::Number(0.0)), formula);
-        let metric =
-            Metric::parse(raw.metric.get_ref(), plan).map_err(|message| Fault::at(&raw.metric, message))?;
-        let filter = |written: &BTreeMap<Spanned<String>, Vec<toml::Value>>| {
-            let one = |(axis, values): (&Spanned<String>, &Vec<toml::Value>)| match &values[..] {
-                [] => Err(Fault::at(axis, "no point has one of no values; name some")),
-                values => Ok((known(axis)?, values.iter().map(json).collect())),
-            };
-            written
-                .iter()
-                .map(one)
-                .collect::<Result<Vec<_>, Fault>>()
-                .map(Filter)
-        };
+    fn new(raw: RawCheck, scope: &Scope<'_>) -> Result<Check, Fault> {
+        let metric = Metric::parse(raw.metric.get_ref(), &scope.points[0].plan)
+            .map_err(|message| Fault::at(&raw.metric, message))?;
         let mut pooled = Vec::new();
         for written in &raw.pool {
-            pooled.extend(axis(written)?.together);
+            pooled.extend(scope.axis(written)?.together);
         }
-        let expect = match raw.expect {
-            RawExpect::Near(near) => Expect::Near(Near {
-                formula: formula(&near.value)?,
-                within: share(Some(&near.within))?,
-            }),
-            RawExpect::Compare(compare) => Expect::Compare(Box::new(Compare {
-                axis: axis(&compare.axis)?,
-                left: Side::new(&compare.left),
-                relation: compare.relation,
-                right: Side::new(&compare.right),
-                factor: compare.factor.unwrap_or(1.0),
-                plus: or_zero(&compare.plus)?,
-                within: share(compare.within.as_ref())?,
-                tolerance: or_zero(&compare.tolerance)?,
-                each: compare.each,
-                average: compare.average,
-                beyond_chance: compare.beyond_chance,
-            })),
-            RawExpect::Premium(premium) => Expect::Premium(Box::new(Premium {
-                axis: axis(&premium.axis)?,
-                pair: Pair {
-                    of: Side::new(&premium.of),
-                    over: Side::new(&premium.over),
-                },
-                formula: formula(&premium.value)?,
-                points: premium.points,
-            })),
-            RawExpect::Premiums(premiums) => Expect::Premiums(Box::new(Premiums {
-                axis: axis(&premiums.axis)?,
-                larger: Pair::new(&premiums.larger),
-                smaller: Pair::new(&premiums.smaller),
-            })),
-            RawExpect::Trend(trend) => Expect::Trend(Trend {
-                along: axis(&trend.along)?,
-                direction: trend.direction,
-                within: share(trend.within.as_ref())?,
-                beyond_chance: trend.beyond_chance,
-            }),
-            RawExpect::Rank(rank) => Expect::Rank(Rank {
-                axis: axis(&rank.axis)?,
-                are: rank.are.iter().map(json).collect(),
-                place: rank.place,
-                average: rank.average,
-                beyond_chance: rank.beyond_chance,
-            }),
-            RawExpect::Spread(spread) => Expect::Spread(Spread {
-                axis: axis(&spread.axis)?,
-                within: share(Some(&spread.within))?,
-            }),
-            RawExpect::Steady(steady) => Expect::Steady(share(Some(&steady.within))?),
-            RawExpect::Gain(gain) => {
-                let (pair, along) = (axis(&gain.axis)?, axis(&gain.along)?);
-                if pair.together.contains(&along.key) {
-                    let message = format!("\"{}\" is compared along itself; name another axis", along.key);
-                    return Err(Fault::at(&gain.along, message));
-                }
-                let (of, over) = (Side::new(&gain.of), Side::new(&gain.over));
-                Expect::Gain(Box::new(Gain {
-                    axis: pair,
-                    of,
-                    over,
-                    along,
-                    direction: gain.direction,
-                }))
-            }
-            RawExpect::Bound(bound) => Expect::Bound(Bound {
-                relation: bound.relation,
-                formula: formula(&bound.value)?,
-                each: bound.each,
-            }),
-        };
+        let expect = Expect::new(raw.expect, scope)?;
         let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
+        let filter = |written: &_| scope.filter(written);
         let explanation = Explanation::read(raw.explained, &raw.explains, filter, is_merged)?;
         Ok(Check {
             id: raw.id,
@@ -322,9 +223,112 @@ impl Check {
             published: raw.published,
             explanation,
             metric,
-            filter: filter(&raw.filter)?,
+            filter: scope.filter(&raw.filter)?,
             pooled,
             expect,
+        })
+    }
+}
+
+impl Expect {
+    fn new(raw: RawExpect, scope: &Scope<'_>) -> Result<Self, Fault> {
+        Ok(match raw {
+            RawExpect::Near(near) => Expect::Near(Near {
+                formula: scope.formula(&near.value)?,
+                within: share(Some(&near.within))?,
+            }),
+            RawExpect::Compare(compare) => Expect::Compare(Box::new(Compare::new(&compare, scope)?)),
+            RawExpect::Premium(premium) => Expect::Premium(Box::new(Premium {
+                axis: scope.axis(&premium.axis)?,
+                pair: Pair::new(&premium.axis, &premium.of, &premium.over, scope)?,
+                formula: scope.formula(&premium.value)?,
+                points: premium.points,
+            })),
+            RawExpect::Premiums(premiums) => {
+                let pair = |pair: &RawPair| Pair::new(&premiums.axis, &pair.of, &pair.over, scope);
+                Expect::Premiums(Box::new(Premiums {
+                    axis: scope.axis(&premiums.axis)?,
+                    larger: pair(&premiums.larger)?,
+                    smaller: pair(&premiums.smaller)?,
+                }))
+            }
+            RawExpect::Trend(trend) => Expect::Trend(Trend {
+                along: scope.axis(&trend.along)?,
+                direction: trend.direction,
+                within: share(trend.within.as_ref())?,
+                beyond_chance: trend.beyond_chance,
+            }),
+            RawExpect::Rank(rank) => Expect::Rank(Rank {
+                axis: scope.axis(&rank.axis)?,
+                are: scope.values(&rank.axis, &rank.are)?,
+                place: rank.place,
+                average: rank.average,
+                beyond_chance: rank.beyond_chance,
+            }),
+            RawExpect::Spread(spread) => Expect::Spread(Spread {
+                axis: scope.axis(&spread.axis)?,
+                within: share(Some(&spread.within))?,
+            }),
+            RawExpect::Steady(steady) => Expect::Steady(share(Some(&steady.within))?),
+            RawExpect::Gain(gain) => Expect::Gain(Box::new(Gain::new(&gain, scope)?)),
+            RawExpect::Bound(bound) => Expect::Bound(Bound {
+                relation: bound.relation,
+                formula: scope.formula(&bound.value)?,
+                each: bound.each,
+            }),
+        })
+    }
+}
+
+impl Compare {
+    fn new(raw: &RawCompare, scope: &Scope<'_>) -> Result<Self, Fault> {
+        let or_zero = |written: &Option<_>| {
+            let written = written.as_ref();
+            written.map_or(Ok(Formula::Number(0.0)), |written| scope.formula(written))
+        };
+        Ok(Compare {
+            axis: scope.axis(&raw.axis)?,
+            left: scope.side(&raw.axis, &raw.left)?,
+            relation: raw.relation,
+            right: scope.side(&raw.axis, &raw.right)?,
+            factor: raw.factor.unwrap_or(1.0),
+            plus: or_zero(&raw.plus)?,
+            within: share(raw.within.as_ref())?,
+            tolerance: or_zero(&raw.tolerance)?,
+            each: raw.each,
+            average: raw.average,
+            beyond_chance: raw.beyond_chance,
+        })
+    }
+}
+
+impl Gain {
+    fn new(raw: &RawGain, scope: &Scope<'_>) -> Result<Self, Fault> {
+        let (axis, along) = (scope.axis(&raw.axis)?, scope.axis(&raw.along)?);
+        if axis.together.contains(&along.key) {
+            let message = format!("\"{}\" is compared along itself; name another axis", along.key);
+            return Err(Fault::at(&raw.along, message));
+        }
+        Ok(Gain {
+            axis,
+            of: scope.side(&raw.axis, &raw.of)?,
+            over: scope.side(&raw.axis, &raw.over)?,
+            along,
+            direction: raw.direction,
+        })
+    }
+}
+
+impl Pair {
+    fn new(
+        axis: &Spanned<String>,
+        of: &toml::Value,
+        over: &toml::Value,
+        scope: &Scope<'_>,
+    ) -> Result<Self, Fault> {
+        Ok(Pair {
+            of: scope.side(axis, of)?,
+            over: scope.side(axis, over)?,
         })
     }
 }

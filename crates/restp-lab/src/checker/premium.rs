@@ -1,19 +1,9 @@
 //! Claims about how much more one alternative has than another, in percent.
 
-use super::raw::RawPair;
 use super::rows::Row;
-use super::{Check, Pair, Premium, Premiums, Side, Verdict};
+use super::{Check, Pair, Premium, Premiums, Verdict};
 use crate::metrics::Interval;
 use std::fmt;
-
-impl Pair {
-    pub(super) fn new(written: &RawPair) -> Self {
-        Pair {
-            of: Side::new(&written.of),
-            over: Side::new(&written.over),
-        }
-    }
-}
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::fmt;
 use toml::Spanned;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawCheck {
     pub id: String,
     pub text: String,
@@ -23,7 +23,7 @@ pub(crate) struct RawCheck {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawExplains {
     #[serde(default, rename = "where")]
     pub filter: BTreeMap<Spanned<String>, Vec<toml::Value>>,
@@ -47,14 +47,14 @@ pub(crate) enum RawExpect {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawNear {
     pub value: Spanned<String>,
     pub within: Spanned<String>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawCompare {
     pub axis: Spanned<String>,
     pub left: toml::Value,
@@ -73,7 +73,7 @@ pub(crate) struct RawCompare {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawPremium {
     pub axis: Spanned<String>,
     pub of: toml::Value,
@@ -83,7 +83,7 @@ pub(crate) struct RawPremium {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawPremiums {
     pub axis: Spanned<String>,
     pub larger: RawPair,
@@ -91,14 +91,14 @@ pub(crate) struct RawPremiums {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawPair {
     pub of: toml::Value,
     pub over: toml::Value,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawBound {
     pub relation: Relation,
     pub value: Spanned<String>,
@@ -107,7 +107,7 @@ pub(crate) struct RawBound {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawTrend {
     pub along: Spanned<String>,
     pub direction: Direction,
@@ -117,7 +117,7 @@ pub(crate) struct RawTrend {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawRank {
     pub axis: Spanned<String>,
     pub are: Vec<toml::Value>,
@@ -129,20 +129,20 @@ pub(crate) struct RawRank {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawSpread {
     pub axis: Spanned<String>,
     pub within: Spanned<String>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawSteady {
     pub within: Spanned<String>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawGain {
     pub axis: Spanned<String>,
     pub of: toml::Value,

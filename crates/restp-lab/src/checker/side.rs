@@ -23,6 +23,10 @@ impl Side {
             None => Side(vec![json(written)]),
         }
     }
+
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.0.iter()
+    }
 }
 
 impl fmt::Display for Side {

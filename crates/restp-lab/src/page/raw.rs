@@ -7,7 +7,7 @@ use toml::Spanned;
 pub(super) type Filter = BTreeMap<Spanned<String>, Vec<toml::Value>>;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawPage {
     pub title: Option<String>,
     pub introduction: String,
@@ -23,7 +23,7 @@ pub(crate) struct RawPage {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawColumn {
     pub heading: String,
     pub metric: Spanned<String>,
@@ -34,7 +34,7 @@ pub(crate) struct RawColumn {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawFigure {
     pub name: String,
     pub caption: String,

@@ -83,7 +83,7 @@ pub(super) struct RawGroup {
 
 /// A node with its place on the map.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawNode {
     pub name: Spanned<String>,
     pub latitude: Spanned<f64>,
@@ -92,7 +92,7 @@ pub(super) struct RawNode {
 
 /// A channel of 802.11.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawMedium {
     pub name: Spanned<String>,
     #[serde(default, rename = "label")]
@@ -117,7 +117,7 @@ pub(super) struct RawMedium {
 
 /// Nodes with radios.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawStation {
     pub name: Spanned<String>,
     #[serde(default, rename = "label")]
@@ -134,7 +134,7 @@ pub(super) struct RawStation {
 
 /// A disc on the map during a span of time.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChallenge {
     pub during: Spanned<Written>,
     pub centre: Spanned<[f64; 2]>,
@@ -145,7 +145,7 @@ pub(super) struct RawChallenge {
 
 /// Paths by what is asked of them.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawGeodiverse {
     pub paths: Option<u64>,
     pub separation_km: Option<f64>,
@@ -167,7 +167,7 @@ restp_sim::link_table! {
 
 /// Machines that serve many flows, or lie on the way of them.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawHost {
     pub name: Spanned<String>,
     #[serde(default, rename = "label")]
@@ -185,7 +185,7 @@ pub(super) struct RawHost {
 pub(super) type RawSet = BTreeMap<String, Spanned<toml::Value>>;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawFlow {
     pub name: Spanned<String>,
     /// For diagnostics only: what a choice of keys is called in the coordinates of a point.
@@ -226,7 +226,7 @@ impl RawFlow {
 
 /// Other services from a moment on.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChange {
     pub at: Spanned<Written>,
     pub set: RawSet,
@@ -258,17 +258,17 @@ impl RawTraffic {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawBulk {}
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawFile {
     pub bytes: Spanned<Size>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawCbr {
     pub bytes: Spanned<Size>,
     pub rate: Option<Spanned<Written>>,
@@ -279,7 +279,7 @@ pub(super) struct RawCbr {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawVoip {
     pub path: Option<Spanned<u64>>,
     pub duration: Option<Spanned<Written>>,
@@ -288,14 +288,14 @@ pub(super) struct RawVoip {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawWeb {
     pub pages: Option<Spanned<u64>>,
     pub first: Option<RawPage>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawZipf {
     pub objects: Spanned<u64>,
     pub exponent: Option<Spanned<f64>>,
@@ -305,7 +305,7 @@ pub(super) struct RawZipf {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawPage {
     pub main: Spanned<Size>,
     #[serde(default)]

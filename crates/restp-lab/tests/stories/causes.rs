@@ -38,7 +38,7 @@ fn rows(causes: LossCauses) -> [u64; 4] {
     [causes.congestion, causes.corruption, causes.outage, causes.late].map(all)
 }
 
-/// Losses go forward, so all hit segments that the sender misses in time, but perhaps the very last.
+/// Losses go forward, so all hit segments that the sender misses before the file is over, but perhaps the very last.
 #[test]
 fn each_cause_is_known_by_what_the_network_did() {
     let small = ("link.wire.queue", "{ drop_tail = \"20 packets\" }");
@@ -46,7 +46,14 @@ fn each_cause_is_known_by_what_the_network_did() {
     let lossy = ("link.wire.loss", "{ rate = 0.01 }");
     for (setting, row) in [(small, 0), (policed, 0), (lossy, 1)] {
         for transport in ["classic-tcp:cubic", "tcp:cubic", "restp:cubic", "restp:3wh-arq"] {
-            let (run, causes) = run(&[setting, ("flow.a.transport", transport)]);
+            let whole = ("flow.a.traffic", "{ file = { bytes = 6000000 } }");
+            let (run, causes) = run(&[
+                setting,
+                whole,
+                ("duration", "120 s"),
+                ("flow.a.transport", transport),
+            ]);
+            assert!(run.flows[0].completion_s.is_some(), "{transport}, {setting:?}");
             let (flow, link, rows) = (&run.flows[0], &run.links[0], rows(causes));
             let dropped = link.dropped_queue + link.dropped_police + link.dropped_error;
             assert!(dropped > 20, "{transport}, {setting:?}: {link:?}");

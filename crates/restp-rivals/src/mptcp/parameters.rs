@@ -1,7 +1,9 @@
 //! What an MPTCP is made of: a TCP whose connections use several paths, and how they choose among them.
 
 use crate::tcp::TcpParameters;
-use crate::tcp::parameters::{ParameterError, SWITCH, dashed, error, named};
+use crate::tcp::parameters::{
+    ParameterError, SWITCH, controls, current_controls, dashed, error, named, which_bbr,
+};
 use restp_services::ack::{Acknowledgement, Detail};
 use restp_services::congestion::CongestionChoice;
 use restp_services::recovery::RecoveryChoice;
@@ -9,42 +11,74 @@ use restp_services::scheduling::{Scheduling, Weights};
 
 /// Keys beside those of TCP.
 const KEYS: [&str; 4] = ["scheduling", "weights", "addresses", "redial"];
+/// The congestion control of one without a name, as with Linux.
+const DEFAULT: &str = "cubic";
 /// Values of `addresses`: does the opener wait for announcements?
 const ADDRESSES: [(&str, bool); 2] = [("known", false), ("announced", true)];
 
 impl TcpParameters {
-    /// The MPTCP whose subflows have this congestion control: SACK, the pipe rule, the fastest path with room, as Linux.
-    fn of_several(congestion: CongestionChoice) -> Self {
+    /// The same over several paths: the fastest one with room carries what comes next, as in Linux.
+    fn over_several(self) -> Self {
+        TcpParameters {
+            multipath: Some(Scheduling::FastestRtt),
+            ..self
+        }
+    }
+
+    /// SACK and the pipe rule, and otherwise the TCP of the published studies.
+    fn classic_of_several(congestion: CongestionChoice) -> Self {
         TcpParameters {
             detail: Detail::Sack {
                 max_blocks: Acknowledgement::SACK_BLOCKS,
             },
             recovery: RecoveryChoice::Pipe,
-            multipath: Some(Scheduling::FastestRtt),
-            ..TcpParameters::classic(congestion)
+            ..TcpParameters::classic(congestion).over_several()
         }
     }
 
-    /// Names of all MPTCPs: those of the congestion controls, coupled ones among them.
+    /// Names of all current MPTCPs: those of the congestion controls, coupled ones among them.
     pub fn names_of_several() -> impl Iterator<Item = &'static str> {
-        CongestionChoice::all().into_iter().map(|choice| choice.name())
+        current_controls(true).map(|(name, _)| name)
     }
 
-    /// The MPTCP called `name`, such as `lia`, with every pair of `set`: keys of TCP, `scheduling`,
-    /// `weights`, `addresses`, `redial`. Without a
-    /// name each subflow has a CUBIC of its own, as with Linux.
+    /// The same of classic ones.
+    pub fn classic_names_of_several() -> impl Iterator<Item = &'static str> {
+        controls(true).map(|(name, _)| name)
+    }
+
+    /// The MPTCP called `name`, such as `lia`, whose subflows are TCPs as Linux 6 sends, with every pair of `set`: keys of TCP,
+    /// `scheduling`, `weights`, `addresses`, `redial`. Without a name each subflow has a CUBIC of its own, as with Linux.
     ///
     /// # Errors
     /// When a name, key, value or unit is not understood, or the result makes no sense.
     pub fn of_several_from_pairs(name: Option<&str>, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
-        let choices: Vec<_> = CongestionChoice::all()
-            .into_iter()
-            .map(|choice| (choice.name(), TcpParameters::of_several(choice)))
+        let choices: Vec<_> = current_controls(true)
+            .map(|(name, choice)| (name, TcpParameters::current(choice).over_several()))
             .collect();
-        let parameters = named("transport", name.unwrap_or("cubic"), &choices)?;
+        let name = name.unwrap_or(DEFAULT);
+        named("transport", name, &choices)
+            .map_err(|error| which_bbr("mptcp", name, error))?
+            .with_several(set)
+    }
+
+    /// The MPTCP called `name` over subflows of the TCP of the published studies, with SACK, in the same way.
+    ///
+    /// # Errors
+    /// When a name, key, value or unit is not understood, or the result makes no sense.
+    pub fn classic_of_several_from_pairs(
+        name: Option<&str>,
+        set: &[(&str, &str)],
+    ) -> Result<Self, ParameterError> {
+        let choices: Vec<_> = controls(true)
+            .map(|(name, choice)| (name, TcpParameters::classic_of_several(choice)))
+            .collect();
+        named("transport", name.unwrap_or(DEFAULT), &choices)?.with_several(set)
+    }
+
+    fn with_several(self, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
         let is_own = |key: &str| KEYS.contains(&dashed(key).as_str());
         let (own, common): (Vec<(&str, &str)>, Vec<_>) = set.iter().partition(|(key, _)| is_own(key));
-        let mut parameters = parameters.with(&common)?;
+        let mut parameters = self.with(&common)?;
         let value_of = |wanted: &str| own.iter().find(|(key, _)| dashed(key) == wanted);
         if let Some((key, value)) = value_of("scheduling") {
             parameters.multipath = Some(named(&dashed(key), value.trim(), &Scheduling::ALL)?);
@@ -79,6 +113,11 @@ mod tests {
     fn a_name_is_a_congestion_control_and_keys_are_those_of_tcp_and_two_more() {
         for name in TcpParameters::names_of_several() {
             let parameters = TcpParameters::of_several_from_pairs(Some(name), &[]).unwrap();
+            assert_eq!(parameters.congestion.name(), name.replace("bbr3", "bbr"));
+            assert_eq!(parameters.multipath, Some(Scheduling::FastestRtt));
+        }
+        for name in TcpParameters::classic_names_of_several() {
+            let parameters = TcpParameters::classic_of_several_from_pairs(Some(name), &[]).unwrap();
             assert_eq!(parameters.congestion.name(), name);
             assert_eq!(parameters.multipath, Some(Scheduling::FastestRtt));
         }
@@ -103,6 +142,21 @@ mod tests {
             ("cubic", RecoveryChoice::Pipe)
         );
         assert_eq!((plain.announced_addresses, plain.redial), (false, true));
+        let classic = TcpParameters::classic_of_several_from_pairs(None, &[]).unwrap();
+        assert_eq!(
+            (classic.congestion.name(), classic.recovery),
+            ("cubic", RecoveryChoice::Pipe)
+        );
+    }
+
+    /// What a subflow is differs in its paths alone from what the TCP of the same name is.
+    #[test]
+    fn subflows_are_as_today_s_tcp() {
+        for name in ["cubic", "newreno", "bbr1", "bbr3"] {
+            let several = TcpParameters::of_several_from_pairs(Some(name), &[]).unwrap();
+            let single = TcpParameters::from_pairs(name, &[]).unwrap();
+            assert_eq!(several, single.over_several(), "{name}");
+        }
     }
 
     #[test]
@@ -114,6 +168,7 @@ mod tests {
             (None, [("addresses", "all")], "addresses", "known, announced"),
             (None, [("redial", "1 s")], "redial", "on, off"),
             (None, [("paths", "spreading")], "paths", "congestion, ack"),
+            (Some("bbr"), [("window", "9 segments")], "transport", "mptcp:bbr1"),
         ] {
             let error = TcpParameters::of_several_from_pairs(name, &set).expect_err("refused");
             assert_eq!(error.key, key, "{error}");

@@ -94,10 +94,9 @@ fn a_lost_announcement_leaves_again_with_doubled_waits_until_its_echo() {
             .collect();
         assert_eq!(times.len(), 3, "echo {loses_echo}");
         let (first, second) = (times[1].since(times[0]), times[2].since(times[1]));
-        assert!(
-            second == first + first && first >= MS(200),
-            "{first:?}, {second:?}"
-        );
+        // The timer knows the first round trip of the new subflow by then.
+        let doubled = (first + first).as_millis() == second.as_millis();
+        assert!(doubled && first >= MS(200), "{first:?}, {second:?}");
         assert_eq!(net.count(is_join), 1, "echo {loses_echo}");
     }
 }
@@ -248,7 +247,8 @@ fn an_address_that_the_client_loses_and_gets_back_is_used_again_at_once() {
     assert!(net.count(|seen| seen.at > from && seen.path == 1 && seen.is_data_of_opener()) > 50);
     let stats = net.hosts[0].stats(flow).unwrap();
     assert_eq!(stats.paths.len(), 2, "one pair is one path");
-    let sent = net.count(|seen| seen.from == 0 && seen.path == 1) as u64;
+    // Resets without ACK are the host's, for segments of a subflow that is no more.
+    let sent = net.count(|seen| seen.from == 0 && seen.path == 1 && seen.header.flags != Flags::RST) as u64;
     assert_eq!(stats.paths[1].sent_packets, sent, "both subflows count");
 }
 

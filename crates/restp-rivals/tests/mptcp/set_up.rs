@@ -22,8 +22,8 @@ fn keys_are_exchanged_in_three_segments_and_the_first_data_repeat_them() {
     assert_eq!(syn.option(), Some(Multipath::Capable(Capable::default())));
     assert_eq!(
         syn.header.options.mss,
-        Some(1428),
-        "1400 bytes of payload beside a data sequence signal"
+        Some(1440),
+        "1400 bytes of payload beside a data sequence signal and timestamps"
     );
     let Some(Multipath::Capable(Capable {
         sender: Some(key),

@@ -35,7 +35,7 @@ fn a_reader_that_stops_holds_all_subflows_back_and_goes_on() {
 fn coupled_subflows_take_about_the_share_of_one_tcp() {
     let share = |congestion: &str| {
         let several = mptcp(Some(congestion), &[]);
-        let single = restp_rivals::tcp::TcpParameters::classic_from_pairs("sack", &[]).unwrap();
+        let single = restp_rivals::tcp::TcpParameters::from_pairs("newreno", &[]).unwrap();
         let bottleneck = line(20, 0);
         // A little longer, so that nothing keeps in step.
         let neighbour = Line {

@@ -28,7 +28,7 @@ macro_rules! link_table {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
         $(#[$meta])*
         #[derive(Debug, ::serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(deny_unknown_fields, expecting = "a table")]
         $vis struct $name {
             $($fields)*
             rate: Option<::toml::Spanned<$crate::config::Speed>>,

@@ -28,7 +28,7 @@ pub enum Speed {
 
 /// `rate = { … }`: exactly one of these.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Changing {
     steps: Option<Spanned<Vec<[Spanned<Written>; 2]>>>,
     walk: Option<Spanned<RawWalk>>,
@@ -36,7 +36,7 @@ pub struct Changing {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 struct RawWalk {
     min: Spanned<Written>,
     max: Spanned<Written>,

@@ -156,7 +156,7 @@ impl TcpParameters {
 
     /// Names of all current TCPs: those of the congestion controls.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        current_controls().map(|(name, _)| name)
+        current_controls(false).map(|(name, _)| name)
     }
 
     /// Names of all classic TCPs: those of the congestion controls, and of what acknowledgements may say.
@@ -186,18 +186,16 @@ impl TcpParameters {
     /// # Errors
     /// When a name, key, value or unit is not understood, or the result makes no sense.
     pub fn from_pairs(name: &str, set: &[(&str, &str)]) -> Result<Self, ParameterError> {
-        let choices: Vec<_> = current_controls()
+        let choices: Vec<_> = current_controls(false)
             .map(|(name, choice)| (name, TcpParameters::current(choice)))
             .collect();
-        let known = |error: ParameterError| {
-            let way_out = match name {
-                "bbr" => "there are two versions of bbr; write tcp:bbr1, as in Linux, or tcp:bbr3".to_owned(),
-                _ if DETAILS.iter().any(|(detail, _)| *detail == name) => {
-                    format!("every tcp has SACK; for what \"{name}\" was, write classic-tcp:{name}")
-                }
-                _ => return error,
-            };
-            keys::error("transport", way_out)
+        let known = |error: ParameterError| match name {
+            _ if DETAILS.iter().any(|(detail, _)| *detail == name) => {
+                let way_out =
+                    format!("every tcp has SACK; for what \"{name}\" was, write classic-tcp:{name}");
+                keys::error("transport", way_out)
+            }
+            _ => which_bbr("tcp", name, error),
         };
         named("transport", name, &choices).map_err(known)?.with(set)
     }
@@ -215,6 +213,18 @@ impl TcpParameters {
     }
 }
 
+/// An `error` that may be about which BBR was meant in a `family`.
+pub(crate) fn which_bbr(family: &str, name: &str, error: ParameterError) -> ParameterError {
+    match name {
+        "bbr" => {
+            let way_out =
+                format!("there are two versions of bbr; write {family}:bbr1, as in Linux, or {family}:bbr3");
+            keys::error("transport", way_out)
+        }
+        _ => error,
+    }
+}
+
 /// Details that give a TCP its name.
 const DETAILS: [(&str, Detail); 3] = [
     (
@@ -228,15 +238,15 @@ const DETAILS: [(&str, Detail); 3] = [
 ];
 
 /// Congestion controls: those of one path, or all.
-fn controls(coupled: bool) -> impl Iterator<Item = (&'static str, CongestionChoice)> {
+pub(crate) fn controls(coupled: bool) -> impl Iterator<Item = (&'static str, CongestionChoice)> {
     let choices = CongestionChoice::all().into_iter();
     let choices = choices.filter(move |choice| coupled || !choice.is_coupled());
     choices.map(|choice| (choice.name(), choice))
 }
 
 /// The same of current TCPs. Linux's `bbr` is version 1; version 3 is the draft's.
-fn current_controls() -> impl Iterator<Item = (&'static str, CongestionChoice)> {
-    controls(false).map(|(name, choice)| match choice {
+pub(crate) fn current_controls(coupled: bool) -> impl Iterator<Item = (&'static str, CongestionChoice)> {
+    controls(coupled).map(|(name, choice)| match choice {
         CongestionChoice::Cubic(cubic) => {
             let (hystart, rules) = (HyStartChoice::Linux, CubicRules::Linux);
             let linux = CubicParams {

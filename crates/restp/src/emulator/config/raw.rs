@@ -14,7 +14,7 @@ use toml::Spanned;
 const LEAST_BDP_BYTES: u64 = 32 * 1500;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawNet {
     pub(super) seed: Option<u64>,
     pub(super) tun: Option<RawTun>,
@@ -23,7 +23,7 @@ pub(super) struct RawNet {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawTun {
     pub(super) namespaces: [String; 2],
 }

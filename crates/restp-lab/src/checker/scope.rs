@@ -1,0 +1,92 @@
+//! What a claim may speak of: axes, and values on them that a point has.
+
+use super::rows::{Filter, plain, same};
+use super::{Axis, Formula, Side, json};
+use crate::scenario::{Axes, Fault, Point};
+use crate::unknown::unknown;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Spanned;
+
+/// The axes and points of a scenario.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub axes: &'a Axes,
+    pub points: &'a [Point],
+    /// These are all points of the file.
+    pub all: bool,
+}
+
+impl Scope<'_> {
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().flatten().map(String::as_str)
+    }
+
+    fn known(&self, written: &Spanned<String>) -> Result<String, Fault> {
+        match self.keys().any(|key| key == written.get_ref()) {
+            true => Ok(written.get_ref().clone()),
+            false => Err(Fault::at(
+                written,
+                unknown("axis", written.get_ref(), self.keys()),
+            )),
+        }
+    }
+
+    /// Several keys may change together; all of them differ along the axis.
+    pub fn axis(&self, written: &Spanned<String>) -> Result<Axis, Fault> {
+        let key = self.known(written)?;
+        let axis = self.axes.iter().find(|axis| axis.contains(&key));
+        let together = axis.cloned().unwrap_or_default();
+        Ok(Axis { key, together })
+    }
+
+    pub fn formula(&self, written: &Spanned<String>) -> Result<Formula, Fault> {
+        let formula = Formula::parse(written.get_ref()).map_err(|error| Fault::at(written, error))?;
+        let stranger = formula.names().find(|name| self.keys().all(|key| key != *name));
+        match stranger {
+            Some(name) => Err(Fault::at(written, unknown("axis", name, self.keys()))),
+            None => Ok(formula),
+        }
+    }
+
+    /// A claim about what no point has would hold whatever happens.
+    fn check_point(&self, axis: &Spanned<String>, value: &Value) -> Result<(), Fault> {
+        let points = self.points.iter();
+        let values = points.filter_map(|point| point.coordinates.get(axis.get_ref()));
+        if !self.all || values.clone().any(|known| same(value, known)) {
+            return Ok(());
+        }
+        let known: BTreeSet<String> = values.map(plain).collect();
+        let known = known.iter().map(String::as_str);
+        let message = unknown("point with the value", &plain(value), known);
+        Err(Fault::at(axis, message))
+    }
+
+    /// Values of an axis.
+    pub fn values(&self, axis: &Spanned<String>, written: &[toml::Value]) -> Result<Vec<Value>, Fault> {
+        let values: Vec<Value> = written.iter().map(json).collect();
+        values
+            .iter()
+            .try_for_each(|value| self.check_point(axis, value))?;
+        Ok(values)
+    }
+
+    pub fn side(&self, axis: &Spanned<String>, written: &toml::Value) -> Result<Side, Fault> {
+        let side = Side::new(written);
+        side.values()
+            .try_for_each(|value| self.check_point(axis, value))?;
+        Ok(side)
+    }
+
+    pub fn filter(&self, written: &BTreeMap<Spanned<String>, Vec<toml::Value>>) -> Result<Filter, Fault> {
+        let one = |(axis, values): (&Spanned<String>, &Vec<toml::Value>)| match &values[..] {
+            [] => Err(Fault::at(axis, "no point has one of no values; name some")),
+            values => Ok((self.known(axis)?, self.values(axis, values)?)),
+        };
+        written
+            .iter()
+            .map(one)
+            .collect::<Result<Vec<_>, Fault>>()
+            .map(Filter)
+    }
+}
