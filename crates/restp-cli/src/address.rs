@@ -132,7 +132,9 @@ fn resolve(text: &str, without_host: [IpAddr; 2], default_port: u16) -> Result<V
         let plain = || Some(SocketAddr::from((ip.parse::<Ipv6Addr>().ok()?, port)));
         return Ok(vec![in_zone.or_else(plain).ok_or_else(wrong)?]);
     }
-    if !host.chars().all(|c| c.is_alphanumeric() || ".-_".contains(c)) {
+    // A name begins with a letter or a digit (RFC 1123 §2.1); -1 is a slip of the hand.
+    let is_name = !host.starts_with('-') && host.chars().all(|c| c.is_alphanumeric() || ".-_".contains(c));
+    if !is_name {
         return Err(wrong());
     }
     let found = (host, port).to_socket_addrs();

@@ -11,7 +11,7 @@ pub use content::{CACHE_SIZE, Cache, ContentArgs, Fetch, Publish};
 use lab::{BENCH, CHAOS, EMULATE, MODEL, REPORT, REPRODUCE, SIM};
 pub use lab::{Bench, Carrier, Chaos, Emulate, Model, ModelName, QlogArgs, Report, Reproduce, Role, Sim};
 use links::{FORWARD, PATHS, PIPE, RELAY, SERVE, TUNNEL};
-pub use links::{Forward, HostArgs, LinkArgs, Pipe, Relay, Serve, Tunnel};
+pub use links::{Forward, HostArgs, LinkArgs, Pipe, Relay, Serve, Tunnel, one_or_more};
 pub use rule::{Listen, Rule};
 use shown::TOP;
 pub use shown::{LogArgs, MonitorArgs, Top};

@@ -61,8 +61,13 @@ pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
         "d" => (format!("{number} h"), 24),
         _ => (text.to_owned(), 1),
     };
-    let time = units::duration(&written)
-        .map_err(|error| Failure::input(format!("{option} {error}, or as 30, 5m or 7d")))?;
+    let time = units::duration(&written).map_err(|error| {
+        let more = match error {
+            units::UnitError::TooLarge(_) => "",
+            _ => ", or as 30, 5m or 7d",
+        };
+        Failure::input(format!("{option} {error}{more}"))
+    })?;
     let days = time.as_nanos().checked_mul(times).map(Duration::from_nanos);
     days.ok_or_else(|| Failure::input(format!("{option} \"{text}\" is too long")))
 }

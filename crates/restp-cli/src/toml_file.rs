@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Word {
             }
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Word, E> {
-                Ok(Word(number.to_string()))
+                Ok(Word(format!("{number:?}")))
             }
         }
 

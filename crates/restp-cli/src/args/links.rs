@@ -261,7 +261,8 @@ pub struct LinkArgs {
 }
 
 /// Reads a number of links, connections or hosts.
-fn one_or_more(text: &str) -> Result<NonZeroUsize, String> {
+/// A count that is not 0.
+pub fn one_or_more(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "write a whole number from 1 on".to_owned())
 }

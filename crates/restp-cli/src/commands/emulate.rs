@@ -69,6 +69,8 @@ async fn commands(control: Control, output: Output) {
             continue;
         }
         match control.execute(&line) {
+            // The counters come at the end.
+            Ok(Answer::Stats(_)) if line.trim() == "quit" => return,
             Ok(Answer::Done(at)) => output::note(format!("{line}: done at {at:.3} s")),
             Ok(Answer::Stats(report)) => {
                 if output.result(&report, ToString::to_string).is_err() {

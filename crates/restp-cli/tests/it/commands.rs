@@ -5,6 +5,7 @@
 use crate::common::{Running, emulate, restp, write};
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::io::Write as _;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -332,7 +333,7 @@ fn a_report_is_left_to_the_interpreter_that_has_the_package() {
 }
 
 #[test]
-fn an_emulator_says_when_it_is_ready_and_what_it_did() {
+fn an_emulator_says_when_it_is_ready_and_once_what_it_did() {
     let path = emulate("127.0.0.1:9", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n");
     path.running.signal(Signal::SIGINT);
     let ended = path.running.end();
@@ -340,6 +341,19 @@ fn an_emulator_says_when_it_is_ready_and_what_it_did() {
     assert_eq!(ended.json()["paths"][0]["forward"]["offered_packets"], 0);
 
     let folder = tempfile::tempdir().unwrap();
+    let net = b"[[path]]\nname = \"p\"\nlisten = \"127.0.0.1:0\"\nto = \"127.0.0.1:9\"\n";
+    let net = write(folder.path(), "good.toml", net);
+    let (running, mut commands) = Running::start_listening(&["emulate", "--control", net.to_str().unwrap()]);
+    commands.write_all(b"quit\n").expect("it reads");
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let counters = "p forward: in 0, out 0, ";
+    assert_eq!(ended.stdout.matches(counters).count(), 1, "once: {ended:?}");
+    assert!(
+        ended.stdout.contains("in the queue 0.0 ms, late by "),
+        "{ended:?}"
+    );
+
     let bad = write(
         folder.path(),
         "net.toml",

@@ -127,6 +127,7 @@ impl fmt::Display for DirectionReport {
             dropped_length,
             dropped_police,
             dropped_system,
+            queue_median_ms,
             mean_lateness_us,
             max_lateness_us,
             ..
@@ -134,8 +135,8 @@ impl fmt::Display for DirectionReport {
         write!(
             f,
             "in {offered_packets}, out {delivered_packets}, dropped: queue {dropped_queue}, error {dropped_error}, \
-             outage {dropped_outage}, length {dropped_length}, police {dropped_police}, system {dropped_system}; late by \
-             {mean_lateness_us:.0} us, at most {max_lateness_us:.0} us"
+             outage {dropped_outage}, length {dropped_length}, police {dropped_police}, system {dropped_system}; in the \
+             queue {queue_median_ms:.1} ms, late by {mean_lateness_us:.0} us, at most {max_lateness_us:.0} us"
         )
     }
 }

@@ -1,6 +1,7 @@
 //! What `restp serve` is to do: as the file of `--config` says, and the command line on top of it.
 
-use crate::args::{CompositionArgs, ContentArgs, HostArgs, MonitorArgs, SealArgs, Serve};
+use crate::address::{DEFAULT_PORT, NoAddress, to_listen_at};
+use crate::args::{CompositionArgs, ContentArgs, HostArgs, MonitorArgs, SealArgs, Serve, one_or_more};
 use crate::failure::Failure;
 use crate::keys;
 use crate::pipe::AllowList;
@@ -8,9 +9,9 @@ use crate::plan;
 use crate::toml_file::{TomlFile, Word};
 use restp::PublicKey;
 use restp_base::time::Duration;
+use restp_proto::composition::Composition;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -36,7 +37,7 @@ pub struct Settings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Written {
-    listen: Vec<Word>,
+    listen: Vec<Spanned<Word>>,
     allow: Vec<Spanned<String>>,
     keys: Vec<Spanned<String>>,
     open: bool,
@@ -45,12 +46,12 @@ struct Written {
     cache: Option<PathBuf>,
     cache_size: Option<Word>,
     upstream: Vec<Word>,
-    metrics: Option<Word>,
+    metrics: Option<Spanned<Word>>,
     key: Option<PathBuf>,
     timeout: Option<Spanned<Word>>,
-    max_connections: Option<NonZeroUsize>,
-    profile: Option<String>,
-    set: BTreeMap<String, Word>,
+    max_connections: Option<Spanned<Word>>,
+    profile: Option<Spanned<String>>,
+    set: BTreeMap<String, Spanned<Word>>,
 }
 
 /// What the arguments and their file say.
@@ -171,22 +172,29 @@ fn read(path: &Path) -> Result<Settings, Failure> {
             file.wrong(&text.span(), format!("timeout: {why}"))
         })?;
     }
-    if let Some(most) = written.max_connections {
-        settings.max_connections = most.get();
+    if let Some(most) = &written.max_connections {
+        let count = one_or_more(&most.get_ref().0);
+        let wrong = |why| file.wrong(&most.span(), format!("max-connections: {why}"));
+        settings.max_connections = count.map_err(wrong)?.get();
+    }
+    for (key, word) in written
+        .listen
+        .iter()
+        .map(|word| ("listen", word))
+        .chain(written.metrics.iter().map(|word| ("metrics", word)))
+    {
+        // A name that leads nowhere may do so later.
+        if let Err(NoAddress::Wrong(why)) = to_listen_at(&word.get_ref().0, DEFAULT_PORT) {
+            return Err(file.wrong(&word.span(), format!("{key}: {why}")));
+        }
     }
     settings.host = HostArgs {
-        listen: written.listen.into_iter().map(|word| word.0).collect(),
-        composition: CompositionArgs {
-            profile: written.profile.map(|profile| match profile.ends_with(".toml") {
-                true => folder.join(profile).display().to_string(),
-                false => profile,
-            }),
-            set: written
-                .set
-                .iter()
-                .map(|(key, Word(value))| format!("{key}={value}"))
-                .collect(),
-        },
+        listen: written
+            .listen
+            .into_iter()
+            .map(|word| word.into_inner().0)
+            .collect(),
+        composition: composition(&file, folder, written.profile, &written.set)?,
         seal: SealArgs {
             key: written.key.map(|key| folder.join(key)),
             plain: false,
@@ -202,10 +210,39 @@ fn read(path: &Path) -> Result<Settings, Failure> {
         },
         qr: false,
         monitor: MonitorArgs {
-            metrics: written.metrics.map(|word| word.0),
+            metrics: written.metrics.map(|word| word.into_inner().0),
         },
     };
     Ok(settings)
+}
+
+/// What `profile` and `set` say, each of which is known to be understood. Files of profiles are looked for beside this one.
+fn composition(
+    file: &TomlFile,
+    folder: &Path,
+    profile: Option<Spanned<String>>,
+    set: &BTreeMap<String, Spanned<Word>>,
+) -> Result<CompositionArgs, Failure> {
+    let mut arguments = CompositionArgs::default();
+    let understood =
+        |arguments: &CompositionArgs| plan::composition(Composition::default(), arguments, |_| {});
+    if let Some(written) = profile {
+        let (span, profile) = (written.span(), written.into_inner());
+        arguments.profile = Some(match profile.ends_with(".toml") {
+            true => folder.join(profile).display().to_string(),
+            false => profile,
+        });
+        understood(&arguments)
+            .map_err(|failure| file.wrong(&span, format!("profile: {}", failure.message())))?;
+    }
+    for (key, word) in set {
+        arguments.set.push(format!("{key}={}", word.get_ref().0));
+        understood(&arguments).map_err(|failure| {
+            let why = failure.message().trim_start_matches("--set ");
+            file.wrong(&word.span(), format!("set: {why}"))
+        })?;
+    }
+    Ok(arguments)
 }
 
 #[cfg(test)]
@@ -218,6 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("serve.toml");
         std::fs::write(&path, text).expect("written");
+        std::fs::write(folder.path().join("own.toml"), "preset = \"cubic\"\n").expect("written");
         let config = ["restp", "serve", "--config", path.to_str().expect("a name")];
         let arguments = Arguments::try_parse_from(config.iter().chain(words)).expect("arguments");
         let Command::Serve(arguments) = arguments.command else {
@@ -265,13 +303,13 @@ mod tests {
 
     #[test]
     fn numbers_need_no_quotes() {
-        let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nupstream = [7072]\nset = { initial-window = 3 }\n";
+        let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nupstream = [7072]\nset = { sack-blocks = 3 }\n";
         let settings = of(text, &[]).expect("settings");
         assert_eq!(settings.user_timeout, Duration::from_secs(30));
         assert_eq!(settings.host.listen, ["4000"]);
         assert_eq!(settings.host.content.upstream, ["7072"]);
         assert_eq!(settings.host.monitor.metrics.as_deref(), Some("9100"));
-        assert_eq!(settings.host.composition.set, ["initial-window=3"]);
+        assert_eq!(settings.host.composition.set, ["sack-blocks=3"]);
     }
 
     #[test]
@@ -305,7 +343,29 @@ mod tests {
                 "set = { congestion = [1] }",
                 &["line 1", "expected a string or a number"],
             ),
-            ("max-connections = 0", &["line 1", "nonzero"]),
+            (
+                "max-connections = 0",
+                &["line 1", "max-connections: write a whole number from 1 on"],
+            ),
+            ("\nmax-connections = -3", &["line 2", "from 1 on"]),
+            ("\nlisten = [-1]", &["line 2", "listen: \"-1\" is no address"]),
+            (
+                "listen = [4000,\n70000]",
+                &["line 2", "listen: \"70000\" is no address"],
+            ),
+            (
+                "\nmetrics = 99999",
+                &["line 2", "metrics: \"99999\" is no address"],
+            ),
+            (
+                "\nprofile = \"nope\"",
+                &["line 2", "profile: \"nope\" is no choice"],
+            ),
+            (
+                "set = { congestion = \"cubic\", loss = \"foo\" }",
+                &["line 1", "set: \"foo\" is no choice for loss"],
+            ),
+            ("[set]\nfoo = 1", &["line 2", "set: \"foo\" is no service"]),
             ("allow = \"tcp:a:1\"", &["line 1", "sequence"]),
             ("allow = [", &["line 1"]),
             ("listen = [\"0\"]", &["--allow tcp:127.0.0.1:22", "--config"]),
