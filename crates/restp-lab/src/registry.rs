@@ -341,6 +341,11 @@ fn made<P>(parameters: Result<P, ParameterError>, set: &[(&str, &str)]) -> Resul
 /// The error about `key`, as the scenario writes it.
 fn blaming(set: &[(&str, &str)], key: &str, message: String) -> TransportError {
     let written = set.iter().find(|(written, _)| written.replace('_', "-") == key);
+    // The key stands before it already.
+    let message = match message.strip_prefix(key).and_then(|rest| rest.strip_prefix(": ")) {
+        Some(rest) if written.is_some() => rest.to_owned(),
+        _ => message,
+    };
     TransportError {
         key: written.map(|(written, _)| (*written).to_owned()),
         message,
@@ -407,6 +412,8 @@ mod tests {
             assert!(several.takes_several_paths() && !several.is_stream(), "{name}");
         }
         assert!(refused("cmt:cwd", &[]).message.contains("did you mean"), "cwnd");
+        let error = refused("tcp:cubic", &[("window", "x")]);
+        assert!(error.key.as_deref() == Some("window") && error.message.starts_with("\"x\" does not"), "{error}");
         let error = refused("classic-tcp:newrenno", &[]);
         assert!(
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),
