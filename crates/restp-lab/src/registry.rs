@@ -413,7 +413,10 @@ mod tests {
         }
         assert!(refused("cmt:cwd", &[]).message.contains("did you mean"), "cwnd");
         let error = refused("tcp:cubic", &[("window", "x")]);
-        assert!(error.key.as_deref() == Some("window") && error.message.starts_with("\"x\" does not"), "{error}");
+        assert!(
+            error.key.as_deref() == Some("window") && error.message.starts_with("\"x\" does not"),
+            "{error}"
+        );
         let error = refused("classic-tcp:newrenno", &[]);
         assert!(
             error.key.is_none() && error.message.contains("newreno, bic, cubic"),

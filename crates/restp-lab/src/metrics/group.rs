@@ -1,7 +1,7 @@
 //! Flows that are looked at together.
 
 use super::{FlowResult, jain};
-use crate::scenario::GroupPlan;
+use crate::scenario::{Each, GroupPlan};
 use serde::Serialize;
 
 /// A named group of flows in one run. What is absent of one of them is absent.
@@ -15,7 +15,8 @@ pub struct GroupResult {
     pub shared_bps: Option<f64>,
     /// That as a share of what all flows of the run get.
     pub share: Option<f64>,
-    /// What one of them gets in the mean, per what one of the other flows gets; absent where there are no others.
+    /// What one of them (or one of their paths, where each of those counts) gets in the mean, per what one of the other flows (or
+    /// paths) gets; absent where there are no others.
     pub advantage: Option<f64>,
     /// What the one that gets least of them gets, per what they get in the mean.
     pub least_share: Option<f64>,
@@ -48,13 +49,18 @@ impl GroupResult {
         let rate =
             |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(|flow| of(flow)).sum::<Option<f64>>();
         let count = |of: fn(&FlowResult) -> u64| flows.iter().map(|flow| of(flow)).sum();
-        let shares: Option<Vec<f64>> = flows.iter().map(|flow| flow.shared_bps).collect();
+        let ones = |flows: &mut dyn Iterator<Item = &FlowResult>| {
+            let each = flows.map(|flow| shares_of(flow, plan.each));
+            let each: Option<Vec<Vec<f64>>> = each.collect();
+            each.map(|each| each.concat())
+        };
+        let shares = ones(&mut flows.iter().copied());
         let whole: f64 = all.iter().filter_map(|flow| flow.shared_bps).sum();
         let shared = rate(|flow| flow.shared_bps);
         let mean = |flows: &[f64]| flows.iter().sum::<f64>() / flows.len() as f64;
         let others = (0..all.len()).filter(|index| !plan.flows.contains(index));
-        let others: Option<Vec<f64>> = others.map(|index| all[index].shared_bps).collect();
-        let others = others.filter(|others| others.iter().any(|rate| *rate > 0.0));
+        let others =
+            ones(&mut others.map(|index| &all[index])).filter(|others| others.iter().any(|rate| *rate > 0.0));
         let least = |shares: &Vec<f64>| {
             let least = shares.iter().copied().reduce(f64::min)?;
             Some(least / mean(shares)).filter(|share| share.is_finite())
@@ -83,6 +89,21 @@ impl GroupResult {
             timeouts: count(|flow| flow.timeouts),
         }
     }
+}
+
+/// What a flow gets while all are open, or each of its paths does: divided as it sends over them.
+fn shares_of(flow: &FlowResult, each: Each) -> Option<Vec<f64>> {
+    let shared = flow.shared_bps?;
+    let sent: u64 = flow.paths.iter().map(|path| path.bytes_sent).sum();
+    Some(match each {
+        Each::Path if sent > 0 => {
+            let paths = flow.paths.iter();
+            paths
+                .map(|path| shared * path.bytes_sent as f64 / sent as f64)
+                .collect()
+        }
+        _ => vec![shared],
+    })
 }
 
 /// Goodput per load (CMT eq. 4.4).

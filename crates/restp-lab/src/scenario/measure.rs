@@ -1,7 +1,7 @@
 //! `[measure]` and `[[group]]`, validated: which part of a run counts, and which flows are looked at together.
 
 use super::flow::FlowPlan;
-use super::raw::{RawGroup, RawMeasure};
+use super::raw::{Each, RawGroup, RawMeasure};
 use crate::unknown::unknown;
 use restp_base::time::{Duration, Time};
 use restp_base::units;
@@ -15,6 +15,8 @@ pub struct GroupPlan {
     pub name: String,
     /// The flows, by their places in the plan and in that order.
     pub flows: Vec<usize>,
+    /// What is compared with what.
+    pub each: Each,
 }
 
 /// The part of a run of this duration that counts; all of it when nothing is said.
@@ -79,6 +81,7 @@ pub(super) fn groups(raw: &[RawGroup], flows: &[FlowPlan]) -> Result<Vec<GroupPl
         all.push(GroupPlan {
             name: name.clone(),
             flows: members,
+            each: group.each,
         });
     }
     Ok(all)

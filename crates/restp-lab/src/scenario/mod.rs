@@ -33,6 +33,7 @@ pub use measure::GroupPlan;
 pub use path::PathPlan;
 pub(crate) use path::check_count;
 pub use plan::Plan;
+pub use raw::Each;
 pub(crate) use restp_sim::config::Fault;
 pub(crate) use sweep::{Axes, points};
 pub use sweep::{Coordinates, Point};

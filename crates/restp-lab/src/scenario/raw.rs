@@ -79,6 +79,19 @@ pub(super) struct RawMeasure {
 pub(super) struct RawGroup {
     pub name: Spanned<String>,
     pub flows: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub each: Each,
+}
+
+/// What counts as one where shares are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Each {
+    /// A flow, whatever paths it has.
+    #[default]
+    Flow,
+    /// Each path of a flow.
+    Path,
 }
 
 /// A node with its place on the map.

@@ -119,6 +119,41 @@ fn the_whole_run_as_a_window_is_the_run() {
     assert_eq!((set.flows, set.links), (written.flows, written.links));
 }
 
+/// Two paths of 4 and 2 Mbit/s, and a flow of its own with 3: each path is one, or the flow over both.
+#[test]
+fn a_path_counts_as_a_flow_where_it_is_asked_for() {
+    let link = |name: &str, to: &str, rate: u32| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nbetween = [\"a\", \"{to}\"]\nrate = \"{rate} Mbit/s\"\ndelay = \"5 ms\"\n"
+        )
+    };
+    let text = [
+        "id = \"paths\"\nduration = \"30 s\"\n".to_owned(),
+        link("one", "b", 4),
+        link("two", "b", 2),
+        link("own", "c", 3),
+        "[[flow]]\nname = \"m\"\nfrom = \"a\"\nto = \"b\"\ntransport = \"mptcp\"\npaths = [[\"one\"], [\"two\"]]\ntraffic = { bulk = {} }\n".to_owned(),
+        "[[flow]]\nname = \"s\"\nfrom = \"a\"\nto = \"c\"\ntransport = \"tcp:cubic\"\ntraffic = { bulk = {} }\n".to_owned(),
+        "[measure]\nfrom = \"5 s\"\n".to_owned(),
+        "[[group]]\nname = \"flow\"\nflows = [\"m\"]\n[[group]]\nname = \"path\"\nflows = [\"m\"]\neach = \"path\"\n".to_owned(),
+    ]
+    .concat();
+    let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let run = &runs(&scenario)[0];
+    let [flow, path] = &run.groups[..] else {
+        panic!("two groups")
+    };
+    let near =
+        |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 0.05);
+    assert!(near(flow.advantage, 2.0) && flow.fairness.is_none(), "{flow:?}");
+    assert!(near(path.advantage, 1.0), "{path:?}");
+    assert!(
+        near(path.least_share, 2.0 / 3.0) && near(path.fairness, 0.9),
+        "{path:?}"
+    );
+    assert_eq!(flow.shared_bps, path.shared_bps);
+}
+
 /// The first call has as much again as the second.
 #[test]
 fn an_advantage_is_what_one_gets_per_what_one_of_the_others_gets() {
