@@ -5,10 +5,12 @@
 //! | `input` | where PDUs come from: digits, files, standard input |
 //! | `capture` | pcap and pcapng: frames of a capture file |
 //! | `frame` | payloads of captured frames |
+//! | `sealed` | what is outside the seal of a datagram |
 
 pub(crate) mod capture;
 mod frame;
 mod input;
+mod sealed;
 
 use crate::args::Decode;
 use crate::failure::Failure;
@@ -16,6 +18,7 @@ use crate::output::{self, Output};
 use input::Pdu;
 use restp_lab::report;
 use restp_proto::wire::{self, ErrorControl, Header};
+use sealed::Outside;
 use serde::Serialize;
 
 /// Prints every PDU.
@@ -27,9 +30,10 @@ pub fn execute(arguments: &Decode, output: Output) -> Result<(), Failure> {
     if pdus.is_empty() {
         return Err(Failure::input("there is no UDP payload in the input"));
     }
-    let mut bad = 0;
+    let (mut bad, mut sealed) = (0, 0);
     for pdu in &pdus {
         let decoded = Decoded::of(pdu);
+        sealed += usize::from(decoded.sealed.is_some());
         if let Some(complaint) = decoded.complaint() {
             bad += 1;
             output::note(format!("error: {}: {complaint}", pdu.source));
@@ -37,6 +41,12 @@ pub fn execute(arguments: &Decode, output: Output) -> Result<(), Failure> {
         if output.json || decoded.error.is_none() {
             output.result(&decoded, Decoded::describe)?;
         }
+    }
+    if sealed > 0 {
+        output::note(format!(
+            "{sealed} of {} are sealed: what is encrypted is not shown, and was not checked",
+            pdus.len()
+        ));
     }
     match bad {
         0 => Ok(()),
@@ -59,6 +69,8 @@ struct Decoded {
     /// Whether the codes are right; absent without CRC.
     header_crc_good: Option<bool>,
     payload_crc_good: Option<bool>,
+    /// What it is called where it is sealed: the PDU inside cannot be read.
+    sealed: Option<&'static str>,
     error: Option<Malformation>,
 }
 
@@ -90,8 +102,13 @@ impl Decoded {
             payload_bytes: None,
             header_crc_good: None,
             payload_crc_good: None,
+            sealed: None,
             error: None,
         };
+        if sealed::is_sealed(&pdu.bytes) {
+            decoded.take_outside(&pdu.bytes);
+            return decoded;
+        }
         let parsed = Header::parse(&pdu.bytes, pdu.bytes.len());
         let read = parsed.and_then(|parsed| Ok((parsed, wire::describe(&pdu.bytes)?)));
         match read {
@@ -125,6 +142,27 @@ impl Decoded {
         decoded
     }
 
+    fn take_outside(&mut self, bytes: &[u8]) {
+        match Outside::of(bytes) {
+            Some(outside) => {
+                self.sealed = Some(outside.name);
+                self.fields = outside.fields;
+                self.header_bytes = Some(outside.open_bytes);
+                self.payload_bytes = Some(outside.closed_bytes);
+            }
+            None => {
+                let found = format!("0x{:02x} and {} bytes", bytes[0], bytes.len());
+                let expected = "a datagram of the seal, as its first bit says";
+                self.error = Some(Malformation {
+                    offset: 0,
+                    expected,
+                    message: format!("at byte 0: expected {expected}, found {found}"),
+                    found,
+                });
+            }
+        }
+    }
+
     /// Why a receiver would drop it.
     fn complaint(&self) -> Option<String> {
         match (&self.error, self.header_crc_good, self.payload_crc_good) {
@@ -153,7 +191,12 @@ impl Decoded {
         let rows: Vec<Vec<String>> = [headings].into_iter().chain(fields).collect();
         let table = report::plain(&rows);
         let bytes = output::bytes(*bytes as u64);
-        format!("{source}: {bytes}, header {header}, payload {payload}\n{table}")
+        match self.sealed {
+            Some(name) => {
+                format!("{source}: {bytes}, sealed ({name}): {header} open, {payload} encrypted\n{table}")
+            }
+            None => format!("{source}: {bytes}, header {header}, payload {payload}\n{table}"),
+        }
     }
 }
 
@@ -200,6 +243,24 @@ mod tests {
         let error = decoded("1300000000010000C3500050").error.expect("version 1");
         assert_eq!((error.offset, error.expected), (0, "Version 0"));
         assert!(error.message.contains("0x01"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_sealed_datagram_is_no_malformed_pdu() {
+        let packet = decoded(&format!("C3{}", "00".repeat(40)));
+        assert_eq!((packet.sealed, packet.complaint()), (Some("Packet"), None));
+        assert!(
+            packet
+                .describe()
+                .contains("sealed (Packet): 15 open, 26 encrypted"),
+            "{}",
+            packet.describe()
+        );
+        let neither = decoded("8800").complaint().expect("neither");
+        assert!(
+            neither.contains("a datagram of the seal") && neither.contains("0x88 and 2 bytes"),
+            "{neither}"
+        );
     }
 
     #[test]
