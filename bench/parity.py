@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds the simulator's current TCP against the kernel's on the same links and writes docs/results/kernel-parity.md.
 
-    bench/parity.py [--rounds 5] [--cases NAME,...] [--output FILE]
+    bench/parity.py [--rounds 5] [--cases NAME,...] [--keep] [--output FILE]
 
-Each network is one link, described once: `restp emulate --tun` carries kernel TCP over it, `restp sim` the TCP of the
+`--keep` simulates anew, beside what the kernel did when the page was written. Each network is one link, described once: `restp emulate --tun` carries kernel TCP over it, `restp sim` the TCP of the
 simulator. Needs Linux, root, /dev/net/tun and the `ip` tool; without them it says so and measures nothing. Python's
 standard library only. Exit code 0: everything was measured; 1: something could not be, and the page says what; 2: nothing
 could. That a goodput differs is a result, not a failure.
@@ -11,6 +11,7 @@ could. That a goodput differs is a result, not a failure.
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,10 +89,14 @@ LATE = ("50 us", "200 us", "500 us", "1 ms")
 POINTS = 7
 
 
+def chosen(cases: set[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Each network with each congestion control, and pairs of them."""
+    alone = [(name, (control,)) for name in NETWORKS if name in cases for control in CONTROLS]
+    return alone + [(name, pair) for name in SHARED if name in cases for pair in PAIRS]
+
+
 def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
-    """A round: each network with each congestion control, and pairs of them, in the kernel and in the simulator."""
-    chosen = [(name, (control,)) for name in NETWORKS if name in cases for control in CONTROLS]
-    chosen += [(name, pair) for name in SHARED if name in cases for pair in PAIRS]
+    """A round, in the kernel and in the simulator."""
 
     def real(numbered: tuple[int, tuple[str, tuple[str, ...]]]) -> dict:
         number, (name, controls) = numbered
@@ -99,14 +104,22 @@ def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
         job = Job(name, contender("kernel", controls), {"p": NETWORKS[name]}, run(programs, controls, round_))
         return sample(programs, str(number), job, round_, tries=3)
 
-    simulations = [
-        (name, controls, late) for name, controls in chosen for late in ("", *LATE) if may_be_late(name, controls, late)
-    ]
     # One after the other: a simulation would hold up the emulator.
     with ThreadPoolExecutor(AT_A_TIME) as threads:
-        found = list(threads.map(real, enumerate(chosen)))
+        found = list(threads.map(real, enumerate(chosen(cases))))
+    return found + simulations(programs, cases, round_)
+
+
+def simulations(programs: Programs, cases: set[str], round_: int) -> list[dict]:
+    """A round in the simulator."""
+    runs = [
+        (name, controls, late)
+        for name, controls in chosen(cases)
+        for late in ("", *LATE)
+        if may_be_late(name, controls, late)
+    ]
     with ThreadPoolExecutor() as threads:
-        return found + list(threads.map(lambda run: simulated(programs, *run, round_), simulations))
+        return list(threads.map(lambda run: simulated(programs, *run, round_), runs))
 
 
 def may_be_late(name: str, controls: tuple[str, ...], late: str) -> bool:
@@ -163,6 +176,9 @@ def within(log: dict, from_ns: float, to_ns: float) -> int:
 def simulated(programs: Programs, name: str, controls: tuple[str, ...], late: str, round_: int) -> dict:
     """The same of one run of the simulator, with segments as large as the kernel's."""
     pair = len(controls) > 1
+    # One flow is measured from its first byte on: that comes with the third flight.
+    begun = float(re.search(r'delay = "(\d+) ms"', NETWORKS[name])[1]) * 3 / 1e3
+    measured = (FROM_S, TO_S) if pair else (begun, begun + SECONDS)
     flows = "".join(
         f"""
 [[flow]]
@@ -179,8 +195,9 @@ traffic = {{ bulk = {{}} }}
     scenario = f"""
 id = "parity"
 title = "one link"
-duration = "{TO_S if pair else SECONDS} s"
-{f'[measure]{chr(10)}from = "{FROM_S} s"' if pair else ""}
+duration = "{measured[1]:.3f} s"
+[measure]
+from = "{measured[0]:.3f} s"
 [[link]]
 name = "p"
 between = ["a", "b"]
@@ -209,8 +226,7 @@ def page(samples: list[dict], arguments: argparse.Namespace) -> str:
         f"One flow over one link for {SECONDS} s, described once and carried twice: kernel TCP through `restp emulate --tun` in "
         "real time, the simulator's TCP through `restp sim`. Both use the same model of the link, which also measures the median "
         "time that packets wait in its queue, in the direction where that is longer. A round is a seed. Default settings of the "
-        "kernel; segments of 1448 bytes. The kernel's seconds count from the first byte that arrives, the simulator's from the start of the "
-        "flow, one and a half round trips earlier. A median wait is known within 4 %."
+        "kernel; segments of 1448 bytes. Seconds count from the first byte that arrives. A median wait is known within 4 %."
     )
     parts = [
         "# Kernel parity\n\nWritten by `bench/parity.py`; not edited by hand. Ranges are minimum – **median** – maximum over the "
@@ -292,4 +308,5 @@ def shares(samples: list[dict], name: str, pair: tuple[str, ...]) -> tuple[str, 
 
 if __name__ == "__main__":
     names = tuple(NETWORKS)
-    sys.exit(rounds.main(__doc__.splitlines()[0], names, "kernel-parity.md", measure, page))
+    rest = ("kernel", simulations)
+    sys.exit(rounds.main(__doc__.splitlines()[0], names, "kernel-parity.md", measure, page, rest))

@@ -26,6 +26,7 @@ def conditions(samples: list[dict], arguments: argparse.Namespace, text: str, pe
     rows = [
         ("date", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
         ("revision", arguments.revision),
+        *([arguments.kept] if arguments.kept else []),
         ("machine", f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"),
         ("load average at start and end", f"{arguments.load:.1f}, {os.getloadavg()[0]:.1f}"),
         ("peers", peers),

@@ -133,6 +133,9 @@ impl Eras {
             let agrees = |era: &Era| era.terms.services.agree(&header.services);
             return (agrees(first) || agrees(current)).then_some(Place::Known);
         }
+        if self.before.is_none() && !matches!(self.talk, Talk::Accepted(..)) {
+            return current.has(header).then_some(Place::Known); // whatever number it takes
+        }
         let is_data = with_data && !header.probe && !header.about_eras;
         let takes_number = is_data || is_encoded(header) || header.flags.has(Flags::FIN);
         let number = header.sequence.zip(next).filter(|_| takes_number);

@@ -141,6 +141,7 @@ impl Flow for Endpoint {
 
     fn streams(&mut self, now: Time, flow: FlowId) -> Option<&mut dyn Streams> {
         let index = self.table.index(flow)?;
+        self.table.at(index)?.streams()?;
         self.touch(index); // what the application does now leaves with the next turn
         let streams = self.table.at(index)?.streams_at(now)?;
         Some(streams)
