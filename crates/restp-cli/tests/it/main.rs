@@ -7,6 +7,7 @@ mod content;
 mod content_disks;
 mod cookies;
 mod endings;
+mod experiments;
 mod folders;
 mod forward;
 mod forward_remote;

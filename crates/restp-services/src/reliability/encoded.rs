@@ -1,4 +1,4 @@
-//! What a code makes of packets, and gives back.
+//! What a code makes of packets, and gives back (ResTP §3.1.5).
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Names of lanes.
+//! Names of lanes (split fast retransmit of CMT: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 /// Which lane of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
