@@ -105,7 +105,7 @@ bench-udp: ## how much of live media arrives in time through `restp forward --ud
 bench-media: ## ffmpeg through `restp forward --udp --deadline` over two links of which one dies, beside SRT (root, ffmpeg, srt-tools); writes docs/results/media.md
 	python3 bench/media.py
 
-bench-parity: ## the simulator's TCP beside the kernel's on fifteen emulated links (root); writes docs/results/kernel-parity.md
+bench-parity: ## the simulator's TCP beside the kernel's on seventeen emulated links (root); writes docs/results/kernel-parity.md
 	python3 bench/parity.py
 
 bench-handshakes: ## handshakes a second of one core, beside QUIC's; writes docs/results/handshakes.md

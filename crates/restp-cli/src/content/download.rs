@@ -11,10 +11,10 @@ use crate::transfer::{CHUNK_BYTES, Folder, Manifest, folder};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{Core, Digest};
 use restp_rivals::itp::node::{Item, Keep, Wanted};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read as _};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -144,6 +144,24 @@ fn check_free(folder: &Folder, core: &Core) -> Result<(), DownloadError> {
     }
 }
 
+/// A file that is to be replaced may hold most of what replaces it: that need not come. It is held against digests like all that
+/// was kept.
+fn seed(folder: &Folder, core: &Core, mut object: &File) -> io::Result<()> {
+    let name = String::from_utf8_lossy(&core.name);
+    if !folder.overwrite || crate::transfer::check_name(&name).is_err() {
+        return Ok(());
+    }
+    let is_file = |found: Stat| folder::kind(&found) == FileType::RegularFile;
+    if !folder::find(folder.handle(), &name)?.is_some_and(is_file) {
+        return Ok(());
+    }
+    let Ok(there) = folder::read(folder.handle(), &name) else {
+        return Ok(()); // nobody may read it: everything comes
+    };
+    io::copy(&mut there.take(core.length), &mut object)?;
+    Ok(())
+}
+
 impl Download {
     /// Of the object with this root into `folder`, going on with what is there.
     ///
@@ -152,10 +170,14 @@ impl Download {
     pub fn open(folder: &Folder, wanted: &Wanted, core: &Core) -> Result<Self, DownloadError> {
         let name = |what| part::name(part::id(&[&wanted.root[..], &wanted.publisher.0].concat(), what));
         // What is begun may have been placed in part. What is new is better refused now than when all of it has come.
-        if part::find(&folder.handle(), &name("object"))?.is_none() {
+        let is_new = part::find(&folder.handle(), &name("object"))?.is_none();
+        if is_new {
             check_free(folder, core)?;
         }
         let object = Part::open(folder.handle(), name("object"))?;
+        if is_new {
+            seed(folder, core, object.file())?;
+        }
         let manifests_part = match Part::open(folder.handle(), name("manifests")) {
             Ok(part) => part,
             Err(error) => {

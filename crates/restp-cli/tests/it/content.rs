@@ -121,6 +121,23 @@ fn a_file_is_published_and_fetched_and_nothing_else_is_left() {
     assert_eq!(names(there.path()), ["video.mkv"]);
 }
 
+/// What is to be replaced has most of it: of three megabytes a chunk in the middle comes, and the last, which holds the list.
+#[test]
+fn of_a_file_that_is_replaced_only_what_is_another_comes() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = content(3_000_017);
+    let publisher = Publisher::start(&[&write(here.path(), "video.mkv", &data)]);
+    let mut old = [&data[..], b"and more than there is now"].concat();
+    old[1_500_000] ^= 1;
+    write(there.path(), "video.mkv", &old);
+    let fetched = fetch(&publisher.ticket, there.path(), &["--overwrite"]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    let came = fetched.json()["fetched_bytes"].as_u64().unwrap();
+    assert!((1..100_000).contains(&came), "{came} bytes");
+    assert_eq!(names(there.path()), ["video.mkv"]);
+    assert!(fs::read(there.path().join("video.mkv")).unwrap() == data);
+}
+
 #[test]
 fn folders_files_of_nothing_and_links_arrive_as_they_are() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -10,7 +10,7 @@ use crate::metrics::{
     CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, WindowMeter, links,
 };
 use crate::scenario::{HostPlan, Plan, Point};
-use crate::traffic::{Receiver, Sender};
+use crate::traffic::{Receiver, Sender, Traffic};
 use restp_base::machine::Datagram;
 use restp_base::observe::Loss;
 use restp_base::time::Time;
@@ -374,8 +374,11 @@ impl<'a> Replication<'a> {
 
     fn is_finished(&self, flow: usize) -> bool {
         let traffic = &self.plan.flows[flow].traffic;
-        self.ends(flow)
-            .is_some_and(|(sender, receiver)| FlowResult::finished(traffic, sender, receiver))
+        // Asked after every event, so what has no end comes first.
+        !matches!(traffic, Traffic::Bulk)
+            && self
+                .ends(flow)
+                .is_some_and(|(sender, receiver)| FlowResult::finished(traffic, sender, receiver))
     }
 
     fn result(&self, point: &Point, wall_seconds: Option<f64>) -> RunResult {

@@ -124,6 +124,11 @@ impl Eras {
         }
     }
 
+    /// This end has accepted an era that has not begun.
+    pub(super) fn has_accepted(&self) -> bool {
+        matches!(self.talk, Talk::Accepted(..))
+    }
+
     /// How the packet stands to the eras, where it takes a number by the one it carries: none belongs nowhere. `next` is expected
     /// from the peer next.
     pub(super) fn place(&self, header: &Header, with_data: bool, next: Option<u64>) -> Option<Place> {
@@ -133,7 +138,7 @@ impl Eras {
             let agrees = |era: &Era| era.terms.services.agree(&header.services);
             return (agrees(first) || agrees(current)).then_some(Place::Known);
         }
-        if self.before.is_none() && !matches!(self.talk, Talk::Accepted(..)) {
+        if self.before.is_none() && !self.has_accepted() {
             return current.has(header).then_some(Place::Known); // whatever number it takes
         }
         let is_data = with_data && !header.probe && !header.about_eras;

@@ -274,7 +274,9 @@ impl Connection {
             }
             return DssUpdate::default();
         }
-        let place = self.eras.place(header, !payload.is_empty(), self.receiver.next());
+        let next = self.receiver.next();
+        let turns = self.eras.has_accepted()
+            && self.eras.place(header, !payload.is_empty(), next) == Some(Place::Next);
         let about_eras = self.eras.understood && header.about_eras && !payload.is_empty();
         if header.probe && !payload.is_empty() {
             self.on_mtu_probe(now, header.sequence, &payload);
@@ -295,7 +297,7 @@ impl Connection {
         {
             return update;
         }
-        if place == Some(Place::Next) {
+        if turns {
             self.turn_to_next(now);
         }
         if about_eras {
