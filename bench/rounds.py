@@ -59,7 +59,7 @@ def keeping(
     arguments.rounds = max(sample["round"] for sample in kept)
     rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", arguments.output.read_text(), re.MULTILINE))
     known = f"{prefix}, measured"
-    arguments.kept = (known, rows.get(known) or f"{rows['date']}, {rows['revision']}")
+    arguments.kept = (known, rows.get(known) or ", ".join(rows[what] for what in ("date", "revision", "machine")))
 
     def measure(programs: Programs, cases: set[str], round_: int) -> list[dict]:
         wanted = [sample for sample in kept if sample["round"] == round_ and sample["case"] in cases]
@@ -81,6 +81,8 @@ def parse_arguments(
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("--rounds must be positive")
+    if arguments.keep and not (arguments.output.exists() and set(arguments.cases) == set(cases)):
+        parser.error("--keep is for all cases of a page that is there")
     if unknown := set(arguments.cases) - set(cases):
         parser.error(f"no case {', '.join(sorted(unknown))}; there are {', '.join(cases)}")
     return arguments

@@ -11,10 +11,10 @@ use crate::transfer::{CHUNK_BYTES, Folder, Manifest, folder};
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{Core, Digest};
 use restp_rivals::itp::node::{Item, Keep, Wanted};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, IoSlice, Read as _};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -23,6 +23,8 @@ use thiserror::Error;
 /// buffer of 64 KiB. The system takes 1024 (IOV_MAX).
 const TOGETHER: u64 = 256 << 10;
 const PIECES: usize = 256;
+/// Bytes of a file that is replaced which are taken over at once.
+const AT_A_TIME: u64 = 1 << 20;
 
 /// Why something fetched does not become a file.
 #[derive(Debug, Error)]
@@ -70,6 +72,8 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Download {
     folder: Folder,
     object: Part,
+    /// Has most of what replaces it, perhaps.
+    replaced: Option<File>,
     manifests_part: Part,
     manifests: Slots,
     length: u64,
@@ -144,22 +148,17 @@ fn check_free(folder: &Folder, core: &Core) -> Result<(), DownloadError> {
     }
 }
 
-/// A file that is to be replaced may hold most of what replaces it: that need not come. It is held against digests like all that
-/// was kept.
-fn seed(folder: &Folder, core: &Core, mut object: &File) -> io::Result<()> {
+/// The file that is to be replaced, if it may be read.
+fn replaced(folder: &Folder, core: &Core) -> Option<File> {
     let name = String::from_utf8_lossy(&core.name);
     if !folder.overwrite || crate::transfer::check_name(&name).is_err() {
-        return Ok(());
+        return None;
     }
-    let is_file = |found: Stat| folder::kind(&found) == FileType::RegularFile;
-    if !folder::find(folder.handle(), &name)?.is_some_and(is_file) {
-        return Ok(());
-    }
-    let Ok(there) = folder::read(folder.handle(), &name) else {
-        return Ok(()); // nobody may read it: everything comes
-    };
-    io::copy(&mut there.take(core.length), &mut object)?;
-    Ok(())
+    let there = folder::read(folder.handle(), &name).ok()?;
+    there
+        .metadata()
+        .is_ok_and(|found| found.is_file())
+        .then_some(there)
 }
 
 impl Download {
@@ -175,9 +174,6 @@ impl Download {
             check_free(folder, core)?;
         }
         let object = Part::open(folder.handle(), name("object"))?;
-        if is_new {
-            seed(folder, core, object.file())?;
-        }
         let manifests_part = match Part::open(folder.handle(), name("manifests")) {
             Ok(part) => part,
             Err(error) => {
@@ -188,6 +184,7 @@ impl Download {
         Ok(Download {
             folder: folder.clone(),
             manifests: Slots::new(manifests_part.file().try_clone()?, core.chunk_bytes),
+            replaced: replaced(folder, core).filter(|_| is_new),
             object,
             manifests_part,
             length: core.length,
@@ -196,6 +193,29 @@ impl Download {
             together_at: 0,
             together_bytes: 0,
         })
+    }
+
+    /// Takes over what the file has that is to be replaced: what is the same need not come. It is held against digests like all that
+    /// was kept, and what cannot be read of it comes.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub async fn take_over(&mut self) -> io::Result<()> {
+        let Some(there) = self.replaced.take() else {
+            return Ok(());
+        };
+        let mut piece = vec![0; AT_A_TIME as usize];
+        let mut at = 0;
+        while at < self.length {
+            let most = AT_A_TIME.min(self.length - at) as usize;
+            let Ok(length @ 1..) = there.read_at(&mut piece[..most], at) else {
+                break;
+            };
+            self.object.file().write_all_at(&piece[..length], at)?;
+            at += length as u64;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// What there is from before.

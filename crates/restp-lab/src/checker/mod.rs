@@ -215,6 +215,8 @@ impl Check {
         }
         let expect = Expect::new(raw.expect, scope)?;
         let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
+        let concerned = scope.filter(&raw.filter)?;
+        scope.check_some(&raw.filter, &concerned)?;
         let filter = |written: &_| scope.filter(written);
         let explanation = Explanation::read(raw.explained, &raw.explains, filter, is_merged)?;
         Ok(Check {
@@ -223,7 +225,7 @@ impl Check {
             published: raw.published,
             explanation,
             metric,
-            filter: scope.filter(&raw.filter)?,
+            filter: concerned,
             pooled,
             expect,
         })

@@ -62,6 +62,23 @@ impl Scope<'_> {
         Err(Fault::at(axis, message))
     }
 
+    /// Values that lie on different points are those of none.
+    pub fn check_some(
+        &self,
+        written: &BTreeMap<Spanned<String>, Vec<toml::Value>>,
+        filter: &Filter,
+    ) -> Result<(), Fault> {
+        let mut points = self.points.iter();
+        let is_some = !self.all || points.any(|point| filter.admits(&point.coordinates));
+        match written.keys().next().filter(|_| !is_some) {
+            Some(key) => Err(Fault::at(
+                key,
+                "no point has all of these at once; name values that lie together",
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Values of an axis.
     pub fn values(&self, axis: &Spanned<String>, written: &[toml::Value]) -> Result<Vec<Value>, Fault> {
         let values: Vec<Value> = written.iter().map(json).collect();

@@ -26,6 +26,7 @@ mod paths;
 mod profiles;
 mod queues;
 mod rates;
+mod refused_checks;
 mod results;
 mod schema;
 mod schemes;

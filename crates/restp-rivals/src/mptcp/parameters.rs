@@ -155,7 +155,11 @@ mod tests {
         for name in ["cubic", "newreno", "bbr1", "bbr3"] {
             let several = TcpParameters::of_several_from_pairs(Some(name), &[]).unwrap();
             let single = TcpParameters::from_pairs(name, &[]).unwrap();
-            assert_eq!(several, single.over_several(), "{name}");
+            assert_eq!(several, single.clone().over_several(), "{name}");
+            let set = TcpParameters::of_several_from_pairs(None, &[("congestion", name)]).unwrap();
+            assert_eq!(set, several, "{name} as a key");
+            let set = TcpParameters::from_pairs("newreno", &[("congestion", name)]).unwrap();
+            assert_eq!(set, single, "{name} as a key");
         }
     }
 

@@ -15,7 +15,7 @@ fn two_subflows_of_50_mbit_carry_nine_tenths_of_both() {
     for set in [
         &[][..],
         &[("scheduling", "round-robin")],
-        &[("congestion", "bbr")],
+        &[("congestion", "bbr1")],
     ] {
         let mut net = Net::pair(set, &[line(50, 0), line(50, 1)]);
         let flow = net.open(0);
@@ -147,4 +147,33 @@ fn random_losses_on_both_paths_harm_no_byte() {
         let got = net.transfer(flow, &data, MS(60_000));
         assert!(got == data, "seed {seed}: {} of {}", got.len(), data.len());
     }
+}
+
+/// A mapping and timestamps leave a segment with data no room for blocks: they leave with a bare acknowledgement.
+#[test]
+fn holes_are_told_while_both_ends_send() {
+    let mut net = Net::pair(&[], &[line(20, 0)]);
+    let (flow, piece) = (net.open(0), noise(10_000));
+    net.write(0, flow, &piece);
+    net.run_for(MS(200));
+    let (server, accepted) = (net.server(), net.accepted()[0]);
+    let mut until_lost = 300;
+    net.rule = Box::new(move |seen| {
+        until_lost -= i32::from(seen.is_data_of_opener());
+        !seen.is_data_of_opener() || until_lost != 0
+    });
+    for _ in 0..200 {
+        for (host, flow) in [(0, flow), (server, accepted)] {
+            let piece = bytes::Bytes::from(piece.clone());
+            while net.hosts[host].write(net.now, flow, piece.clone()).is_ok() {}
+        }
+        net.run_for(MS(5));
+        net.read_all(0, flow);
+        net.read_all(server, accepted);
+    }
+    let sent_data = net.count(|seen| seen.from == server && seen.is_data());
+    let told = net.count(|seen| seen.from == server && !seen.header.options.sack.is_empty());
+    let stats = net.hosts[0].stats(flow).expect("it is open");
+    assert!(sent_data > 500 && told > 3, "{told} beside {sent_data}");
+    assert_eq!(stats.timeouts, 0);
 }

@@ -1,7 +1,7 @@
 //! What anybody can read of a sealed datagram, without a key (docs/protocol/sealed.md).
 
 use super::DecodedField;
-use restp_seal::packet::{CID_BYTES, DATA_HEADER, DataHeader, Packet, Pattern, SEALED};
+use restp_seal::packet::{CID_BYTES, DATA_HEADER, DataHeader, Packet, Pattern, SEALED, answer_message_bytes};
 use restp_seal::schedule::TAG_BYTES;
 
 /// A sealed datagram from outside.
@@ -33,6 +33,9 @@ impl Outside {
                 let ticket = hello.ticket.map(|ticket| ("Ticket", ticket.len()));
                 let token = Some(("Token", hello.token.len()));
                 (name, "the client", token.into_iter().chain(ticket).collect())
+            }
+            Packet::Answer { rest, .. } if rest.len() < answer_message_bytes(Pattern::Resumed) => {
+                return None;
             }
             Packet::Answer { .. } => ("Answer", "the client", vec![]),
             Packet::Retry { token, .. } => ("Retry", "the client", vec![("Token", token.len())]),
@@ -184,7 +187,14 @@ mod tests {
             assert_eq!(named(&of(first, length)), (name, expected));
             assert!(is_sealed(&of(first, length)));
         }
-        for (first, length) in [(0x83, 24), (0x88, 25), (0xC0, 30), (0x00, 60), (0xD0, 60)] {
+        for (first, length) in [
+            (0x82, 9),
+            (0x83, 24),
+            (0x88, 25),
+            (0xC0, 30),
+            (0x00, 60),
+            (0xD0, 60),
+        ] {
             assert!(Outside::of(&of(first, length)).is_none(), "{first:x}");
         }
         assert!(!is_sealed(&[0x05]) && !is_sealed(&[]));

@@ -60,7 +60,7 @@ struct Written {
 /// With the line, when the file says what cannot be; when there is none; when nothing may be reached.
 pub fn settings(arguments: &Serve) -> Result<Settings, Failure> {
     let mut settings = match &arguments.config {
-        Some(path) => read(path)?,
+        Some(path) => read(path, arguments.host.composition.profile.is_none())?,
         None => Settings::of_nothing()?,
     };
     let HostArgs {
@@ -137,7 +137,8 @@ impl Settings {
     }
 }
 
-fn read(path: &Path) -> Result<Settings, Failure> {
+/// `is_all`: no profile of the command line takes the place of the file's.
+fn read(path: &Path, is_all: bool) -> Result<Settings, Failure> {
     let file = TomlFile::read(path)?;
     let file =
         file.ok_or_else(|| Failure::input(format!("--config {}: no such file; {RULE}", path.display())))?;
@@ -188,13 +189,27 @@ fn read(path: &Path) -> Result<Settings, Failure> {
             return Err(file.wrong(&word.span(), format!("{key}: {why}")));
         }
     }
+    if let Some(word) = &written.metrics
+        && word
+            .get_ref()
+            .0
+            .rsplit(':')
+            .next()
+            .is_none_or(|port| port.parse::<u16>().is_err())
+    {
+        let why = format!(
+            "metrics: {:?} has no port; write 9100 or 192.0.2.1:9100",
+            word.get_ref().0
+        );
+        return Err(file.wrong(&word.span(), why));
+    }
     settings.host = HostArgs {
         listen: written
             .listen
             .into_iter()
             .map(|word| word.into_inner().0)
             .collect(),
-        composition: composition(&file, folder, written.profile, &written.set)?,
+        composition: composition(&file, folder, written.profile, &written.set, is_all)?,
         seal: SealArgs {
             key: written.key.map(|key| folder.join(key)),
             plain: false,
@@ -216,33 +231,48 @@ fn read(path: &Path) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// What `profile` and `set` say, each of which is known to be understood. Files of profiles are looked for beside this one.
+/// What `profile` and `set` say. Files of profiles are looked for beside this one. What is not understood is said here, where that is
+/// known: `is_all` there is to be composed.
 fn composition(
     file: &TomlFile,
     folder: &Path,
     profile: Option<Spanned<String>>,
     set: &BTreeMap<String, Spanned<Word>>,
+    is_all: bool,
 ) -> Result<CompositionArgs, Failure> {
+    let refused = |arguments: &CompositionArgs| {
+        let composed = plan::composition(Composition::default(), arguments, |_| {});
+        composed.err().filter(|_| is_all)
+    };
     let mut arguments = CompositionArgs::default();
-    let understood =
-        |arguments: &CompositionArgs| plan::composition(Composition::default(), arguments, |_| {});
     if let Some(written) = profile {
         let (span, profile) = (written.span(), written.into_inner());
         arguments.profile = Some(match profile.ends_with(".toml") {
             true => folder.join(profile).display().to_string(),
             false => profile,
         });
-        understood(&arguments)
-            .map_err(|failure| file.wrong(&span, format!("profile: {}", failure.message())))?;
+        if let Some(failure) = refused(&arguments) {
+            return Err(file.wrong(&span, format!("profile: {}", failure.message())));
+        }
     }
-    for (key, word) in set {
-        arguments.set.push(format!("{key}={}", word.get_ref().0));
-        understood(&arguments).map_err(|failure| {
-            let why = failure.message().trim_start_matches("--set ");
-            file.wrong(&word.span(), format!("set: {why}"))
-        })?;
-    }
-    Ok(arguments)
+    let written = |(key, word): (&String, &Spanned<Word>)| format!("{key}={}", word.get_ref().0);
+    let all = CompositionArgs {
+        set: set.iter().map(written).collect(),
+        ..arguments
+    };
+    let Some(failure) = refused(&all) else {
+        return Ok(all);
+    };
+    // Pairs count together: the one without which the others are understood is wrong.
+    let is_culprit = |index: &usize| {
+        let mut others = all.clone();
+        others.set.remove(*index);
+        refused(&others).is_none()
+    };
+    let index = (0..all.set.len()).find(is_culprit).unwrap_or(0);
+    let why = failure.message().trim_start_matches("--set ");
+    let span = set.values().nth(index).map_or(0..0, Spanned::span);
+    Err(file.wrong(&span, format!("set: {why}")))
 }
 
 #[cfg(test)]
@@ -301,6 +331,18 @@ mod tests {
         );
     }
 
+    /// A number may stand before the service that it belongs to, and a profile of the command line has its own.
+    #[test]
+    fn pairs_of_a_file_count_together() {
+        let allow = "allow = [\"tcp:a:1\"]\n";
+        let set = |text: &str, words: &[&str]| of(&format!("{allow}set = {{ {text} }}"), words).map(|_| ());
+        assert_eq!(set("abe = \"on\", congestion = \"cubic\"", &[]), Ok(()));
+        assert_eq!(set("bic-profile = \"sim\", congestion = \"bic\"", &[]), Ok(()));
+        let wrong = set("abe = \"on\", congestion = \"bic\"", &[]).expect_err("it has none");
+        assert!(wrong.contains("line 2: set: abe"), "{wrong}");
+        assert_eq!(set("abe = \"on\"", &["--profile", "cubic"]), Ok(()));
+    }
+
     #[test]
     fn numbers_need_no_quotes() {
         let text = "listen = [4000]\nallow = [\"tcp:a:1\"]\ntimeout = 30\nmetrics = 9100\nupstream = [7072]\nset = { sack-blocks = 3 }\n";
@@ -356,6 +398,10 @@ mod tests {
             (
                 "\nmetrics = 99999",
                 &["line 2", "metrics: \"99999\" is no address"],
+            ),
+            (
+                "\nmetrics = \"127.0.0.1\"",
+                &["line 2", "metrics: \"127.0.0.1\" has no port"],
             ),
             (
                 "\nprofile = \"nope\"",

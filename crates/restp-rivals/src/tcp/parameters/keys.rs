@@ -1,6 +1,6 @@
 //! The keys that set a TCP, and what no TCP can do.
 
-use super::{TcpParameters, controls};
+use super::{TcpParameters, controls, current_controls};
 use restp_base::names::hint;
 use restp_base::units;
 use restp_services::ack::{Acknowledgement, Detail, NakEmission, NakMode, PositiveParameters, Schedule};
@@ -81,7 +81,11 @@ impl TcpParameters {
         let count = || count(key, value);
         match key {
             "congestion" => {
-                let choices: Vec<_> = controls(self.multipath.is_some()).collect();
+                let several = self.multipath.is_some();
+                let choices: Vec<_> = match self.is_current() {
+                    true => current_controls(several).collect(),
+                    false => controls(several).collect(),
+                };
                 self.congestion = named(key, value, &choices)?;
             }
             "ack" => (self.ack, self.detail) = ack(value)?,

@@ -145,6 +145,11 @@ impl TcpParameters {
         }
     }
 
+    /// Is it today's, as far as no key has made it another?
+    fn is_current(&self) -> bool {
+        self.reordering == Reordering::Rack
+    }
+
     /// The TCP that a detail of acknowledgements gives its name: NewReno with the pipe rule (TC §4.1).
     fn reporting(detail: Detail) -> Self {
         TcpParameters {
