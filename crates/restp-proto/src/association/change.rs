@@ -2,6 +2,7 @@
 
 use super::Association;
 use crate::composition::{ValidComposition, agreed_key, change};
+use crate::connection::Connection;
 use restp_base::flow::{Change, ChangeError};
 use restp_base::observe::Changed;
 use restp_base::time::Time;
@@ -43,14 +44,19 @@ impl Association {
 
     /// See [`restp_base::flow::Flow::take_changes`]; those of the first path stand for all that the application wants.
     pub(crate) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
-        for ordinal in 0..self.shared.paths().len() {
+        let mut take = |ordinal: usize, connection: &mut Connection| {
             let mut of_path = Vec::new();
-            self.with(ordinal, |connection| connection.take_changes(now, &mut of_path));
-            into.extend(
-                of_path
-                    .into_iter()
-                    .filter(|changed| ordinal == 0 || changed.key == "mode"),
-            );
+            connection.take_changes(now, &mut of_path);
+            let counts = |changed: &Changed| ordinal == 0 || changed.key == "mode";
+            into.extend(of_path.into_iter().filter(counts));
+        };
+        if self.stream.is_none() {
+            // Asked after every step: that must not make each path look at all it knows again.
+            let members = self.shared.observed().enumerate();
+            return members.for_each(|(ordinal, member)| take(ordinal, &mut member.connection));
+        }
+        for ordinal in 0..self.shared.paths().len() {
+            self.with(ordinal, |connection| take(ordinal, connection));
         }
     }
 }

@@ -466,9 +466,14 @@ impl<P: Path> Multipath<P> {
         }
     }
 
+    /// All paths, for who changes nothing that one of them says: what is known of them stays.
+    pub fn observed(&mut self) -> std::slice::IterMut<'_, P> {
+        self.paths.observed()
+    }
+
     /// See [`restp_base::flow::Flow::take_losses`].
     pub fn take_losses(&mut self, into: &mut Vec<Loss>) {
-        for path in self.paths.observed() {
+        for path in self.observed() {
             let address = path.address();
             path.sender_mut().take_losses(|_| address, into);
         }
