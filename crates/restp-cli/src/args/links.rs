@@ -260,8 +260,7 @@ pub struct LinkArgs {
     pub monitor: MonitorArgs,
 }
 
-/// Reads a number of links, connections or hosts.
-/// A count that is not 0.
+/// Reads a number of links, connections or hosts, which is not 0.
 pub fn one_or_more(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "write a whole number from 1 on".to_owned())

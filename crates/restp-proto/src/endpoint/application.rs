@@ -195,3 +195,33 @@ impl Flow for Endpoint {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::composition::Preset;
+    use crate::endpoint::EndpointConfig;
+    use restp_base::machine::{Datagram, Machine};
+
+    /// It did, and each read cost a look at everything that might leave.
+    #[test]
+    fn who_asks_for_streams_that_are_not_there_gives_no_turn() {
+        for carries in [false, true] {
+            let mut composition = Preset::named("cubic").expect("a preset").composition();
+            if carries {
+                composition.set("framing", "streams").expect("a choice");
+                composition.set("ordering", "unordered").expect("a choice");
+            }
+            let mut endpoint = Endpoint::new(EndpointConfig::new(composition.check().expect("valid")));
+            let path = PathAddress {
+                local: ([10, 0, 0, 1], 0).into(),
+                remote: ([10, 0, 0, 2], 0).into(),
+            };
+            let flow = endpoint.open(Time::ZERO, path, 7).expect("a flow");
+            while endpoint.poll_transmit(Time::ZERO, &mut Datagram::empty()) {}
+            assert!(endpoint.turns.is_empty(), "{carries}");
+            assert_eq!(endpoint.streams(Time::ZERO, flow).is_some(), carries);
+            assert_eq!(endpoint.turns.is_empty(), !carries);
+        }
+    }
+}

@@ -15,6 +15,8 @@ fn looks_and_packets(paths: usize) -> (usize, usize) {
         let sent = std::iter::from_fn(|| connection.poll_transmit(at(ms), &mut out));
         let sent = sent.count();
         connection.deadline();
+        // Who only looks on costs nothing afterwards.
+        assert_eq!(connection.observed().count(), connection.paths().len());
         sent
     };
     assert_eq!(turn(&mut connection, 0), 10 * paths, "every window is full");
