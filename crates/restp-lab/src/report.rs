@@ -1,6 +1,6 @@
 //! Summaries as a table for people, results as CSV for other tools.
 
-use crate::checker::Verdict;
+use crate::checker::{Outcome, Verdict};
 use crate::run::Summary;
 use crate::scenario::Coordinates;
 use serde_json::{Map, Value};
@@ -55,10 +55,19 @@ pub fn verdicts(verdicts: &[Verdict]) -> Vec<Vec<String>> {
             verdict.claim.clone(),
             number(verdict.expected),
             number(verdict.measured),
-            verdict.outcome().to_owned(),
+            outcome(verdict.outcome()).to_owned(),
         ]);
     }
     rows
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Holds => "holds",
+        Outcome::Explained => "fails, explained",
+        Outcome::Fails => "FAILS",
+        Outcome::NoData => "no data",
+    }
 }
 
 /// Rows in columns of equal width, two spaces apart.

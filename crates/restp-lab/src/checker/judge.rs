@@ -38,14 +38,27 @@ pub struct Verdict {
     pub held: Option<bool>,
 }
 
+/// How a verdict came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The claim holds.
+    Holds,
+    /// It does not, and it is known why.
+    Explained,
+    /// It does not, and nothing explains it.
+    Fails,
+    /// There is nothing to judge it by.
+    NoData,
+}
+
 impl Verdict {
-    /// How it came out, in two words at most.
-    pub fn outcome(&self) -> &'static str {
+    /// How it came out.
+    pub fn outcome(&self) -> Outcome {
         match self.held {
-            Some(true) => "holds",
-            Some(false) if self.explained.is_some() => "fails, explained",
-            Some(false) => "FAILS",
-            None => "no data",
+            Some(true) => Outcome::Holds,
+            Some(false) if self.explained.is_some() => Outcome::Explained,
+            Some(false) => Outcome::Fails,
+            None => Outcome::NoData,
         }
     }
 }
@@ -68,11 +81,11 @@ impl Tally {
     pub fn of(verdicts: &[Verdict]) -> Self {
         let mut tally = Tally::default();
         for verdict in verdicts {
-            *match verdict.held {
-                Some(true) => &mut tally.hold,
-                Some(false) if verdict.explained.is_some() => &mut tally.explained,
-                Some(false) => &mut tally.fail,
-                None => &mut tally.no_data,
+            *match verdict.outcome() {
+                Outcome::Holds => &mut tally.hold,
+                Outcome::Explained => &mut tally.explained,
+                Outcome::Fails => &mut tally.fail,
+                Outcome::NoData => &mut tally.no_data,
             } += 1;
         }
         tally
@@ -120,6 +133,10 @@ impl Check {
                 .map(|row| self.spread(spread, row))
                 .collect(),
         };
+        if verdicts.is_empty() {
+            // A setting has taken the points away. Who counts verdicts is to miss nothing.
+            verdicts.push(self.open(Coordinates::new(), "no point that it speaks of has run".into()));
+        }
         let scenario = results.first().map_or("", |run| &run.scenario);
         for verdict in &mut verdicts {
             verdict.scenario = scenario.to_owned();

@@ -26,7 +26,7 @@ mod scope;
 mod series;
 mod side;
 
-pub use judge::{Tally, Verdict, judge};
+pub use judge::{Outcome, Tally, Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Point};
 use explanation::Explanation;

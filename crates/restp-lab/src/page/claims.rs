@@ -2,7 +2,7 @@
 
 use super::markdown;
 use super::results::plain;
-use crate::checker::Verdict;
+use crate::checker::{Outcome, Verdict};
 
 /// With more verdicts than this a page counts them claim by claim, and lists only those that do not hold.
 const MANY: usize = 45;
@@ -37,7 +37,7 @@ fn explanations(verdicts: &[Verdict]) -> Vec<(&str, &str)> {
 fn counted(verdicts: &[Verdict]) -> String {
     let mut claims: Vec<(&Verdict, usize, usize)> = Vec::new();
     for verdict in verdicts {
-        let held = usize::from(verdict.held == Some(true));
+        let held = usize::from(verdict.outcome() == Outcome::Holds);
         match claims.iter_mut().find(|(first, ..)| first.check == verdict.check) {
             Some((_, holds, all)) => (*holds, *all) = (*holds + held, *all + 1),
             None => claims.push((verdict, held, 1)),
@@ -57,7 +57,7 @@ fn counted(verdicts: &[Verdict]) -> String {
     let table = markdown(&headings, &rows);
     let failed: Vec<&Verdict> = verdicts
         .iter()
-        .filter(|verdict| verdict.held != Some(true))
+        .filter(|verdict| verdict.outcome() != Outcome::Holds)
         .collect();
     if failed.is_empty() {
         return table;
@@ -76,13 +76,13 @@ fn one_by_one(verdicts: &[&Verdict]) -> String {
         row.extend(published.then(|| verdict.published.clone().unwrap_or_default()));
         row.push(verdict.expected.map_or_else(|| "–".to_owned(), number));
         row.push(measured(verdict));
-        let held = match verdict.held {
-            Some(true) => "holds",
-            Some(false) if verdict.explained.is_some() => "**fails**",
-            Some(false) => "**fails**, unexplained",
-            None => "no data",
+        let outcome = match verdict.outcome() {
+            Outcome::Holds => "holds",
+            Outcome::Explained => "**fails**",
+            Outcome::Fails => "**fails**, unexplained",
+            Outcome::NoData => "no data",
         };
-        row.push(held.into());
+        row.push(outcome.into());
         row
     };
     let rows: Vec<Vec<String>> = verdicts.iter().map(row).collect();

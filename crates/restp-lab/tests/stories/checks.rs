@@ -2,6 +2,7 @@
 
 use super::claims::*;
 use restp_lab::Scenario;
+use restp_lab::checker::{Outcome, Tally};
 
 /// One second of 100 messages over a link that loses a share of them, with `check` as the claim.
 fn claim(check: &str) -> Scenario {
@@ -334,6 +335,15 @@ fn a_premium_is_what_one_has_more_than_another_in_percent() {
     let sum = premium("{ sum = [0.3, 0.6] }", "0", "10", "15");
     assert_eq!(sum[0].held, Some(true), "{sum:?}");
     assert_eq!(premium("0", "0.7", "10", "15")[0].held, None);
+}
+
+#[test]
+fn a_claim_whose_points_a_setting_took_away_is_without_data() {
+    let at = "where = { \"link.wire.loss.rate\" = [0.7] }\nexpect = { near = { value = \"30\", within = \"90 %\" } }";
+    let open = verdicts(&narrowed(at));
+    let [verdict] = &open[..] else { panic!("{open:?}") };
+    assert_eq!(verdict.outcome(), Outcome::NoData);
+    assert!(!Tally::of(&open).is_clean());
 }
 
 #[test]

@@ -289,9 +289,13 @@ impl Controller {
         matches!(self, Controller::ByteCounting(_))
     }
 
-    /// What it shrinks by in idle time counts once for every timeout that passes (RFC 9260 §7.2.1).
+    /// What it shrinks by in idle time counts once for every timeout that passes (RFC 9260 §7.2.1; Linux' CUBIC).
     pub fn shrinks_while_idle(&self) -> bool {
-        matches!(self, Controller::ByteCounting(_))
+        match self {
+            Controller::ByteCounting(_) => true,
+            Controller::Cubic(cubic) => cubic.fades(),
+            _ => false,
+        }
     }
 
     /// The slow start threshold in bytes, for who chooses paths by it; none from controllers that nobody chooses by.

@@ -52,6 +52,8 @@ pub struct Cubic {
     state: State,
     /// The state before the last reduction (RFC 9438 §4.9).
     before: Option<State>,
+    /// Losses that were cut for are being repaired.
+    recovering: bool,
     /// When acknowledgements last counted: silence after it does not move the curve.
     clock: Time,
     /// It is one of so many that together are one flow.
@@ -93,6 +95,7 @@ impl Cubic {
             hystart: SlowStart::new(hystart),
             state,
             before: None,
+            recovering: false,
             clock: Time::ZERO,
             parts: 1,
         }
@@ -106,6 +109,11 @@ impl Cubic {
         window.settle(view);
         cubic.clock = view.now;
         cubic
+    }
+
+    /// Each timeout of silence is told.
+    pub(super) fn fades(&self) -> bool {
+        self.rules.fades()
     }
 
     /// The window has not been in use until now.
@@ -147,6 +155,9 @@ impl Cubic {
         let window = &mut self.state.window;
         if !self.rules.judges_every_slow_start() && window.threshold != u64::MAX {
             self.hystart = None;
+        }
+        if let Some(start) = self.hystart.as_mut().filter(|_| !window.in_slow_start()) {
+            start.rest();
         }
         let judge = self.hystart.as_mut().filter(|_| window.in_slow_start());
         match judge.map(|start| start.advise(view, bytes, rtt, window.bytes)) {
@@ -190,12 +201,14 @@ impl Cubic {
         let (segment, kept) = (segment_of(view), self.rules.beta());
         let window = self.state.window.bytes;
         let (_, target) = self.rules.reduced(window, view.in_flight_bytes, kept, segment);
-        if !repeated {
+        let cuts = self.rules.timeout_cuts(repeated, self.recovering);
+        if cuts {
             self.before = Some(self.state);
             self.state.prior = window;
         }
+        self.recovering = false;
         self.state.maximum = 0;
-        self.state.window.collapse((!repeated).then_some(target), segment);
+        self.state.window.collapse(cuts.then_some(target), segment);
         if self.rules.judges_every_slow_start() {
             self.hystart = SlowStart::new(self.ends_slow_start);
         }
@@ -240,7 +253,10 @@ impl Congestion for Cubic {
                 }
                 self.clock = view.now;
             }
-            CongestionEvent::Lost { .. } => self.reduce(view, self.rules.beta(), 2 * segment),
+            CongestionEvent::Lost { .. } => {
+                self.reduce(view, self.rules.beta(), 2 * segment);
+                self.recovering = true;
+            }
             CongestionEvent::Marked { .. } => {
                 let spared = self.state.window.spares_marks().then_some(BETA_OF_MARKS);
                 let floor = self.rules.floor_of_marks() * segment;
@@ -250,12 +266,12 @@ impl Congestion for Cubic {
             CongestionEvent::Duplicate
             | CongestionEvent::RouteChanged
             | CongestionEvent::SegmentLost(_)
-            | CongestionEvent::Corrupted { .. }
-            | CongestionEvent::RecoveryEnded => {}
+            | CongestionEvent::Corrupted { .. } => {}
+            CongestionEvent::RecoveryEnded => self.recovering = false,
             CongestionEvent::Timeout { repeated } => self.timeout(repeated, view),
             CongestionEvent::Idle { .. } => {
                 self.skip(view.now);
-                self.state.window.restart(segment);
+                self.rules.rest(&mut self.state.window, segment);
             }
             CongestionEvent::Restored => {
                 if let Some(before) = self.before.take() {

@@ -61,7 +61,8 @@ impl Stage {
         self.estimate += alpha / self.parts * acked as f64 * segment as f64 / window.bytes as f64;
         let elapsed = view.now.since(self.began);
         let least = self.rules.least_target(window.bytes, self.is_first);
-        if self.curve(elapsed, segment).max(least as f64) < self.estimate {
+        let jumps = self.rules.jumps_to_reno();
+        if jumps && self.curve(elapsed, segment).max(least as f64) < self.estimate {
             // Reno-friendly (§4.3). The window may already stand higher, on its way to a curve that has turned
             // steep; it is not lowered without a loss.
             self.credit = 0;
@@ -69,9 +70,10 @@ impl Stage {
             return;
         }
         // Concave and convex (§4.4, §4.5): (target − window) / window for each segment acknowledged.
-        let ahead = elapsed + view.smoothed_rtt.unwrap_or_default();
+        let curve = self.curve(elapsed + self.rules.look_ahead(view), segment);
+        let aim = if jumps { curve } else { curve.max(self.estimate) };
         let highest = window.bytes + window.bytes / 2;
-        let target = (self.curve(ahead, segment) as u64).clamp(least, highest);
+        let target = (aim as u64).clamp(least, highest);
         self.credit += u128::from(target - window.bytes) * u128::from(window.worth(acked, segment));
         let bytes = u128::from(window.bytes);
         window.grow((self.credit / bytes) as u64);

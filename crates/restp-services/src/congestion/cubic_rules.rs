@@ -1,5 +1,9 @@
 //! Which CUBIC: that of RFC 9438, or that of `tcp_cubic.c` where the two differ.
 
+use super::window::Window;
+use crate::view::PathView;
+use restp_base::time::Duration;
+
 /// A part of a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
@@ -28,8 +32,10 @@ pub enum CubicRules {
     /// RFC 9438 to the letter.
     Rfc9438,
     /// As Linux: until the first loss, or after a timeout, a window grows by a twentieth a round trip at least; Reno's α stays
-    /// below one; HyStart may end each slow start; a reduction, for a timeout or a mark too, is of the window in whole segments
-    /// and leaves two at least; one that was for nothing gives only the window back.
+    /// below one, and its window is a target like the curve, which looks ahead by the shortest round trip; HyStart may end each
+    /// slow start; a reduction, for a timeout or a mark too, is of the window in whole segments and leaves two at least, a timer
+    /// that runs out in recovery is part of it, and one that was for nothing gives only the window back; silence halves the window
+    /// for each timeout, and the threshold becomes three quarters of it at least.
     Linux,
 }
 
@@ -83,6 +89,38 @@ impl CubicRules {
 
     /// Reno's α stays below one beyond the last maximum (RFC 9438 §4.3 says one there).
     pub(super) fn stays_slow(self) -> bool {
+        self == CubicRules::Linux
+    }
+
+    /// How far ahead of now the curve is followed (RFC 9438 §4.4; `delay_min` of Linux).
+    pub(super) fn look_ahead(self, view: &PathView<'_>) -> Duration {
+        let trip = match self {
+            CubicRules::Rfc9438 => view.smoothed_rtt,
+            CubicRules::Linux => view.min_rtt,
+        };
+        trip.unwrap_or_default()
+    }
+
+    /// Where Reno would be further the window is there at once (RFC 9438 §4.3), not only on its way.
+    pub(super) fn jumps_to_reno(self) -> bool {
+        self == CubicRules::Rfc9438
+    }
+
+    /// Does the threshold change when the timer runs out, `repeated`ly or in `recovery` from what has been cut for already?
+    pub(super) fn timeout_cuts(self, repeated: bool, recovery: bool) -> bool {
+        !repeated && !(recovery && self == CubicRules::Linux)
+    }
+
+    /// The application was silent for longer than a timeout (RFC 5681 §4.1; `tcp_cwnd_restart` of Linux, for each timeout).
+    pub(super) fn rest(self, window: &mut Window, segment: u64) {
+        match self {
+            CubicRules::Rfc9438 => window.restart(segment),
+            CubicRules::Linux => window.fade(segment),
+        }
+    }
+
+    /// [`CubicRules::rest`] is for one timeout of silence.
+    pub(super) fn fades(self) -> bool {
         self == CubicRules::Linux
     }
 

@@ -54,6 +54,13 @@ impl SlowStart {
         }
     }
 
+    /// There is no slow start now: rounds of the next one begin anew.
+    pub fn rest(&mut self) {
+        if let SlowStart::Linux(start) = self {
+            start.rest();
+        }
+    }
+
     /// `bytes` were acknowledged with a round-trip sample, or none; the window holds `window` bytes.
     pub fn advise(&mut self, view: &PathView<'_>, bytes: u64, rtt: Option<Duration>, window: u64) -> Advice {
         match self {

@@ -51,6 +51,11 @@ impl LinuxHyStart {
         self.is_long_train(now, shortest) || self.is_delayed(rtt, shortest)
     }
 
+    /// What is acknowledged next begins a round.
+    pub fn rest(&mut self) {
+        self.round_left = 0;
+    }
+
     fn begin_round(&mut self, now: Time, bytes: u64) {
         self.round_left = bytes;
         (self.round_began, self.train_at) = (now, now);
@@ -152,5 +157,22 @@ mod tests {
     #[test]
     fn small_windows_are_not_judged() {
         assert_eq!(ends_in(&[37, 80, 80], ms(1), 15), None);
+    }
+
+    /// Rounds of another slow start are none of this one's: what had been seen of the last one would end it at once.
+    #[test]
+    fn after_a_rest_a_round_begins() {
+        let ends = |rests: bool| {
+            let mut start = LinuxHyStart::default();
+            let mut hear =
+                |at, trip| start.is_over(Time::ZERO + ms(at), SEGMENT, Some(ms(trip)), 99 * SEGMENT, 100);
+            assert!((0..50).all(|n| !hear(3 * n, 80)));
+            if rests {
+                start.rest();
+            }
+            start.is_over(Time::ZERO + ms(10_000), SEGMENT, Some(ms(80)), 99 * SEGMENT, 100);
+            start.round_began
+        };
+        assert_eq!((ends(false), ends(true)), (Time::ZERO, Time::ZERO + ms(10_000)));
     }
 }

@@ -145,6 +145,13 @@ impl Window {
         self.bytes = self.bytes.min(self.initial_segments * segment);
     }
 
+    /// Halves, down to the initial window; the threshold remembers three quarters of what it was at least.
+    pub fn fade(&mut self, segment: u64) {
+        self.threshold = self.threshold.max(self.bytes / 4 * 3);
+        let least = self.bytes.min(self.initial_segments * segment);
+        self.bytes = (self.bytes / 2).max(least);
+    }
+
     /// Takes back a reduction: neither window nor threshold stays below what it was at `before`.
     pub fn restore(&mut self, before: &Window) {
         self.bytes = self.bytes.max(before.bytes);

@@ -169,9 +169,121 @@ fn reno_stays_slow_in_linux() {
     let grown = |rules| {
         let mut cubic = linux(10);
         (cubic.rules, cubic.state.maximum, cubic.state.prior) = (rules, 10 * SEGMENT, 10 * SEGMENT);
-        (0..4).map(|_| round(&mut cubic, Time::ZERO)).sum::<u64>()
+        let rounds: Vec<u64> = (0..24).map(|_| round(&mut cubic, Time::ZERO)).collect();
+        (rounds[..4].iter().sum::<u64>(), rounds[4..].iter().sum::<u64>())
     };
-    let (rfc, linux) = (grown(CubicRules::Rfc9438), grown(CubicRules::Linux));
-    assert!((3_500..4_100).contains(&rfc), "{rfc}");
-    assert!((1_800..2_200).contains(&linux), "{linux}");
+    let (first, rfc) = grown(CubicRules::Rfc9438);
+    assert!((3_500..4_100).contains(&first), "{first}");
+    assert!((18_500..20_100).contains(&rfc), "{rfc}");
+    let (first, linux) = grown(CubicRules::Linux);
+    assert!(first < 2_120, "not more than 0.53 of a segment a round: {first}");
+    assert!((9_900..10_700).contains(&linux), "{linux}");
+}
+
+/// `delay_min`: a queue of ten round trips does not lead the window further along the curve.
+#[test]
+fn linux_looks_ahead_by_the_shortest_round_trip() {
+    let later = Time::ZERO + Duration::from_millis(1_000);
+    for (rules, ahead) in [(CubicRules::Linux, 0.05), (CubicRules::Rfc9438, 0.5)] {
+        let mut cubic = Cubic {
+            rules,
+            ..linux(1_000)
+        };
+        (cubic.state.maximum, cubic.state.prior) = (1_400 * SEGMENT, 1_400 * SEGMENT);
+        let view = |now, cubic: &Cubic| PathView {
+            smoothed_rtt: Some(RTT * 10),
+            min_rtt: Some(RTT),
+            ..full(cubic, now)
+        };
+        let at_once = view(Time::ZERO, &cubic);
+        cubic.on(&acked(1), &at_once);
+        let aim = rfc_curve(1.0 + ahead, 1_400.0, 1_000.0);
+        let acknowledged = 10;
+        let view = view(later, &cubic);
+        cubic.on(&acked(acknowledged * SEGMENT), &view);
+        let grown = (cubic.window_bytes() - 1_000 * SEGMENT) as f64 / SEGMENT as f64;
+        let expected = (aim - 1_000.0) * acknowledged as f64 / 1_000.0;
+        assert!(
+            (grown - expected).abs() < 0.1,
+            "{rules:?}: {grown}, not {expected}"
+        );
+    }
+}
+
+/// `cnt` of what Reno would have: the window goes there with each acknowledgement, by half of itself a round trip at most.
+#[test]
+fn linux_goes_to_reno_and_does_not_jump() {
+    for (rules, grown) in [(CubicRules::Linux, 100), (CubicRules::Rfc9438, 10_000)] {
+        let mut cubic = Cubic { rules, ..linux(100) };
+        (cubic.state.maximum, cubic.state.prior) = (101 * SEGMENT, 101 * SEGMENT);
+        let view = full(&cubic, Time::ZERO);
+        cubic.on(&acked(1), &view);
+        cubic.state.stage.as_mut().expect("avoidance").estimate = 110.0 * SEGMENT as f64;
+        cubic.on(&acked(SEGMENT), &view);
+        let now = cubic.window_bytes() - 100 * SEGMENT;
+        assert!(now.abs_diff(grown) <= 10, "{rules:?}: {now}");
+    }
+}
+
+/// `tcp_enter_loss`: the episode has had its cut. What a timer of its own cuts for is another matter.
+#[test]
+fn in_linux_a_timer_that_runs_out_in_recovery_cuts_no_more() {
+    let threshold = |rules, ended: bool| {
+        let mut cubic = Cubic { rules, ..linux(100) };
+        lose(&mut cubic, Time::ZERO);
+        let view = full(&cubic, Time::ZERO);
+        if ended {
+            cubic.on(&CongestionEvent::RecoveryEnded, &view);
+        }
+        cubic.on(&CongestionEvent::Timeout { repeated: false }, &view);
+        assert_eq!(cubic.window_bytes(), SEGMENT);
+        let threshold = cubic.state.window.threshold / SEGMENT;
+        cubic.on(&CongestionEvent::Restored, &view);
+        (threshold, cubic.window_bytes() / SEGMENT)
+    };
+    assert_eq!(threshold(CubicRules::Linux, false), (70, 100));
+    assert_eq!(threshold(CubicRules::Linux, true), (49, 70));
+    assert_eq!(threshold(CubicRules::Rfc9438, false), (49, 70));
+    let mut second = linux(100);
+    lose(&mut second, Time::ZERO);
+    let view = full(&second, Time::ZERO);
+    for kept in [70, 2] {
+        second.on(&CongestionEvent::Timeout { repeated: false }, &view);
+        assert_eq!(
+            second.state.window.threshold,
+            kept * SEGMENT,
+            "the first one has ended it"
+        );
+    }
+}
+
+/// `tcp_cwnd_restart`: once for every timeout that passes.
+#[test]
+fn silence_halves_a_window_of_linux_and_the_threshold_remembers_three_quarters() {
+    let rest = |rules, threshold: u64| {
+        let mut cubic = Cubic { rules, ..linux(100) };
+        cubic.state.window.threshold = threshold * SEGMENT;
+        (0..5)
+            .map(|_| {
+                let view = full(&cubic, Time::ZERO);
+                cubic.on(&CongestionEvent::Idle { gap: RTT }, &view);
+                let Window { bytes, threshold, .. } = cubic.state.window;
+                (bytes / SEGMENT, threshold / SEGMENT)
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rest(CubicRules::Linux, 50),
+        [(50, 75), (25, 75), (12, 75), (10, 75), (10, 75)]
+    );
+    assert_eq!(rest(CubicRules::Linux, 90)[0], (50, 90));
+    assert_eq!(rest(CubicRules::Rfc9438, 50), [(10, 50); 5]);
+    let mut small = linux(3);
+    small.on(&CongestionEvent::Idle { gap: RTT }, &full(&linux(3), Time::ZERO));
+    assert_eq!(
+        small.window_bytes(),
+        3 * SEGMENT,
+        "it does not grow to the initial one"
+    );
+    assert!(linux(1).fades() && !at_window(10).fades());
 }
