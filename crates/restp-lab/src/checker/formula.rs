@@ -87,22 +87,27 @@ impl Formula {
         }
     }
 
-    /// Its value at a point; `None` when a coordinate it needs is no number there.
+    /// Its value at a point; `None` when a coordinate it needs is no number there, or the value is none: beside an infinite one every
+    /// measurement would be within one percent.
     pub fn at(&self, point: &Coordinates) -> Option<f64> {
+        self.value(point).filter(|value| value.is_finite())
+    }
+
+    fn value(&self, point: &Coordinates) -> Option<f64> {
         Some(match self {
             Formula::Number(number) => *number,
             Formula::Name(name) => coordinate(point.get(name)?)?,
-            Formula::Negative(inner) => -inner.at(point)?,
-            Formula::Of(function, inner) => function.of(inner.at(point)?)?,
+            Formula::Negative(inner) => -inner.value(point)?,
+            Formula::Of(function, inner) => function.of(inner.value(point)?)?,
             Formula::Lru(parts) => {
                 let [objects, exponent, room] = &**parts;
-                let (objects, exponent) = (objects.at(point)?, exponent.at(point)?);
+                let (objects, exponent) = (objects.value(point)?, exponent.value(point)?);
                 let is_possible = (1.0..=MOST_OBJECTS).contains(&objects) && (0.0..=10.0).contains(&exponent);
                 let popularity = is_possible.then(|| Popularity::zipf(objects as u64, exponent))?;
-                lru_hit_share(&popularity, room.at(point)?)
+                lru_hit_share(&popularity, room.value(point)?)
             }
             Formula::Binary(left, operator, right) => {
-                let (left, right) = (left.at(point)?, right.at(point)?);
+                let (left, right) = (left.value(point)?, right.value(point)?);
                 match operator {
                     '+' => left + right,
                     '-' => left - right,

@@ -11,28 +11,35 @@ struct Step {
     saved: f64,
 }
 
+/// Those of one row; none where one of them is not known, which may be the one that goes against the claim.
+type Steps = Option<Vec<Step>>;
+
 impl Check {
     /// `rows` are pairs: all else equal, `of` and `over`. The step that goes most against the claim is the one reported.
     pub(super) fn gain(&self, gain: &Gain, rows: &[Row<'_>]) -> Vec<Verdict> {
-        let mut all: Vec<(Coordinates, Vec<Step>)> = Vec::new();
+        let mut all: Vec<(Coordinates, Steps)> = Vec::new();
         for row in rows {
-            let Some(at) = row.rest.get(&gain.along.key).and_then(coordinate) else {
-                continue;
-            };
+            let at = row.rest.get(&gain.along.key).and_then(coordinate);
             let mut rest = row.rest.clone();
             rest.retain(|key, _| !gain.along.together.contains(key));
             let index = all
                 .iter()
                 .position(|(known, _)| *known == rest)
                 .unwrap_or_else(|| {
-                    all.push((rest, Vec::new()));
+                    all.push((rest, Some(Vec::new())));
                     all.len() - 1
                 });
-            let step = self.saved(gain, row).map(|saved| Step { at, saved });
-            all[index].1.extend(step);
+            let step = at
+                .zip(self.saved(gain, row))
+                .map(|(at, saved)| Step { at, saved });
+            let steps = all[index].1.take().zip(step);
+            all[index].1 = steps.map(|(mut steps, step)| {
+                steps.push(step);
+                steps
+            });
         }
         all.into_iter()
-            .map(|(rest, steps)| self.course(gain, rest, steps))
+            .map(|(rest, steps)| self.course(gain, rest, steps.unwrap_or_default()))
             .collect()
     }
 

@@ -8,6 +8,7 @@ use crate::metrics::Interval;
 use crate::run::RunResult;
 use crate::scenario::Coordinates;
 use serde::Serialize;
+use serde_json::Value;
 
 /// One claim at one point, pair or row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -174,14 +175,11 @@ impl Check {
         }
     }
 
-    /// The metric over the runs that have it.
+    /// The metric over the runs, all of which have to have it: where some flows never finish, the mean of the others is that of the
+    /// lucky ones.
     pub(super) fn interval(&self, runs: &[&RunResult]) -> Option<Interval> {
-        Interval::of(
-            &runs
-                .iter()
-                .filter_map(|run| self.metric.of(run))
-                .collect::<Vec<f64>>(),
-        )
+        let values: Option<Vec<f64>> = runs.iter().map(|run| self.metric.of(run)).collect();
+        Interval::of(&values?)
     }
 
     pub(super) fn metric(&self) -> &impl std::fmt::Display {
@@ -230,7 +228,8 @@ impl Check {
 
     /// What is measured is the standard deviation of a sample, as a share of its mean.
     fn steady(&self, within: f64, (point, runs): &Group<'_>) -> Verdict {
-        let values: Vec<f64> = runs.iter().filter_map(|run| self.metric.of(run)).collect();
+        let values: Option<Vec<f64>> = runs.iter().map(|run| self.metric.of(run)).collect();
+        let values = values.unwrap_or_default();
         let (count, mean) = (
             values.len() as f64,
             values.iter().sum::<f64>() / values.len() as f64,
@@ -312,11 +311,9 @@ impl Check {
 
     /// The step that goes most against the trend is the one reported.
     fn trend(&self, trend: &Trend, row: &Row<'_>) -> Verdict {
-        let mut steps: Vec<(f64, Interval)> = row
-            .cells
-            .iter()
-            .filter_map(|(value, runs)| Some((coordinate(value)?, self.interval(runs)?)))
-            .collect();
+        let step = |(value, runs): &(&Value, &[&RunResult])| Some((coordinate(value)?, self.interval(runs)?));
+        let steps: Option<Vec<(f64, Interval)>> = row.cells.iter().map(step).collect();
+        let mut steps = steps.unwrap_or_default();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (word, sign) = (trend.direction.verb(), trend.direction.sign());
         let gain = |pair: &[(f64, Interval)]| {

@@ -202,6 +202,7 @@ impl Check {
         points: &[Point],
         all: bool,
     ) -> Result<Vec<Check>, Fault> {
+        let points = points.iter().collect();
         let scope = Scope { axes, points, all };
         raw.into_iter().map(|check| Check::new(check, &scope)).collect()
     }
@@ -211,12 +212,13 @@ impl Check {
             .map_err(|message| Fault::at(&raw.metric, message))?;
         let mut pooled = Vec::new();
         for written in &raw.pool {
-            pooled.extend(scope.axis(written)?.together);
+            pooled.extend(scope.keys_of(written)?.together);
         }
-        let expect = Expect::new(raw.expect, scope)?;
-        let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
         let concerned = scope.filter(&raw.filter)?;
         scope.check_some(&raw.filter, &concerned)?;
+        let scope = &scope.within(&concerned);
+        let expect = Expect::new(raw.expect, scope)?;
+        let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
         let filter = |written: &_| scope.filter(written);
         let explanation = Explanation::read(raw.explained, &raw.explains, filter, is_merged)?;
         Ok(Check {
@@ -288,12 +290,21 @@ impl Compare {
             let written = written.as_ref();
             written.map_or(Ok(Formula::Number(0.0)), |written| scope.formula(written))
         };
+        let factor = raw.factor.unwrap_or(1.0);
+        let (left, right) = if factor == 1.0 && raw.plus.is_none() {
+            scope.sides(&raw.axis, &raw.left, &raw.right)?
+        } else {
+            (
+                scope.side(&raw.axis, &raw.left)?,
+                scope.side(&raw.axis, &raw.right)?,
+            )
+        };
         Ok(Compare {
             axis: scope.axis(&raw.axis)?,
-            left: scope.side(&raw.axis, &raw.left)?,
+            left,
             relation: raw.relation,
-            right: scope.side(&raw.axis, &raw.right)?,
-            factor: raw.factor.unwrap_or(1.0),
+            right,
+            factor,
             plus: or_zero(&raw.plus)?,
             within: share(raw.within.as_ref())?,
             tolerance: or_zero(&raw.tolerance)?,
@@ -311,10 +322,11 @@ impl Gain {
             let message = format!("\"{}\" is compared along itself; name another axis", along.key);
             return Err(Fault::at(&raw.along, message));
         }
+        let (of, over) = scope.sides(&raw.axis, &raw.of, &raw.over)?;
         Ok(Gain {
             axis,
-            of: scope.side(&raw.axis, &raw.of)?,
-            over: scope.side(&raw.axis, &raw.over)?,
+            of,
+            over,
             along,
             direction: raw.direction,
         })
@@ -328,10 +340,8 @@ impl Pair {
         over: &toml::Value,
         scope: &Scope<'_>,
     ) -> Result<Self, Fault> {
-        Ok(Pair {
-            of: scope.side(axis, of)?,
-            over: scope.side(axis, over)?,
-        })
+        let (of, over) = scope.sides(axis, of, over)?;
+        Ok(Pair { of, over })
     }
 }
 

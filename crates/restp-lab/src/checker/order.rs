@@ -12,19 +12,20 @@ impl Check {
     /// The last of those that claim the place is reported, beside the first of the others.
     pub(super) fn rank(&self, rank: &Rank, rows: &[Row<'_>]) -> Vec<Verdict> {
         if !rank.average {
-            let one = |row: &Row<'_>| self.place(rank, row.rest.clone(), &self.intervals(&row.cells));
+            let one = |row: &Row<'_>| self.place(rank, row.rest.clone(), self.intervals(&row.cells));
             return rows.iter().map(one).collect();
         }
         let all = merged(rows);
-        vec![self.place(rank, Coordinates::new(), &self.intervals(&cells_of(&all)))]
+        vec![self.place(rank, Coordinates::new(), self.intervals(&cells_of(&all)))]
     }
 
+    /// None of them where one lacks the metric: it may be the one that breaks the order.
     fn intervals<'a>(&self, cells: &[(&'a Value, &[&RunResult])]) -> Vec<(&'a Value, Interval)> {
         let one = |(value, runs): &(&'a Value, &[&RunResult])| Some((*value, self.interval(runs)?));
-        cells.iter().filter_map(one).collect()
+        cells.iter().map(one).collect::<Option<_>>().unwrap_or_default()
     }
 
-    fn place(&self, rank: &Rank, point: Coordinates, cells: &[(&Value, Interval)]) -> Verdict {
+    fn place(&self, rank: &Rank, point: Coordinates, cells: Vec<(&Value, Interval)>) -> Verdict {
         let (word, sign) = match rank.place {
             Place::Highest => ("highest", 1.0),
             Place::Lowest => ("lowest", -1.0),

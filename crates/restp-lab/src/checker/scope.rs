@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
 /// The axes and points of a scenario.
-#[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub axes: &'a Axes,
-    pub points: &'a [Point],
+    pub points: Vec<&'a Point>,
     /// These are all points of the file.
     pub all: bool,
 }
@@ -32,8 +31,37 @@ impl Scope<'_> {
         }
     }
 
-    /// Several keys may change together; all of them differ along the axis.
+    /// The same for a claim that speaks of these points only.
+    pub fn within(&self, filter: &Filter) -> Self {
+        let points = self
+            .points
+            .iter()
+            .filter(|point| filter.admits(&point.coordinates));
+        Scope {
+            axes: self.axes,
+            points: points.copied().collect(),
+            all: self.all,
+        }
+    }
+
+    /// An axis on which every point has a value: one without would not be judged.
     pub fn axis(&self, written: &Spanned<String>) -> Result<Axis, Fault> {
+        let axis = self.keys_of(written)?;
+        let has_none = |point: &&&Point| !point.coordinates.contains_key(&axis.key);
+        let without = self.points.iter().filter(has_none).count();
+        if self.all && without > 0 {
+            let message = format!(
+                "{without} of the {} points have no value of \"{}\" and would not be judged; name the others in `where`",
+                self.points.len(),
+                axis.key
+            );
+            return Err(Fault::at(written, message));
+        }
+        Ok(axis)
+    }
+
+    /// Several keys may change together; all of them differ along the axis.
+    pub fn keys_of(&self, written: &Spanned<String>) -> Result<Axis, Fault> {
         let key = self.known(written)?;
         let axis = self.axes.iter().find(|axis| axis.contains(&key));
         let together = axis.cloned().unwrap_or_default();
@@ -93,6 +121,23 @@ impl Scope<'_> {
         side.values()
             .try_for_each(|value| self.check_point(axis, value))?;
         Ok(side)
+    }
+
+    /// Two that differ: what is compared with itself comes out as it must.
+    pub fn sides(
+        &self,
+        axis: &Spanned<String>,
+        one: &toml::Value,
+        other: &toml::Value,
+    ) -> Result<(Side, Side), Fault> {
+        let (one, other) = (self.side(axis, one)?, self.side(axis, other)?);
+        if one == other {
+            return Err(Fault::at(
+                axis,
+                format!("{one} is compared with itself; name two values"),
+            ));
+        }
+        Ok((one, other))
     }
 
     pub fn filter(&self, written: &BTreeMap<Spanned<String>, Vec<toml::Value>>) -> Result<Filter, Fault> {

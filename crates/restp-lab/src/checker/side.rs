@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt;
 
 /// One side of a comparison.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Side(Vec<Value>);
 
 impl Side {
@@ -58,7 +58,7 @@ impl Check {
         }))
     }
 
-    /// Seed and metric of every run of a side; of a sum those seeds that all its parts have.
+    /// Seed and metric of every run of a side; of a sum, of its parts together, which have the same seeds in the same order.
     pub(super) fn runs_of_side(&self, side: &Side, row: &Row<'_>) -> Vec<(u64, Option<f64>)> {
         let parts = side.0.iter().map(|wanted| {
             let found = row.cells.iter().find(|(value, _)| same(value, wanted));
@@ -68,14 +68,13 @@ impl Check {
         let mut parts: Vec<Vec<(u64, Option<f64>)>> = parts.collect();
         let rest = parts.split_off(1.min(parts.len()));
         let first = parts.pop().unwrap_or_default();
-        let sum = |(seed, value): (u64, Option<f64>)| {
+        let sum = |(index, (seed, value)): (usize, (u64, Option<f64>))| {
             let others = rest
                 .iter()
-                .map(|part| part.iter().find(|(other, _)| *other == seed));
-            let others: Option<Vec<&(u64, Option<f64>)>> = others.collect();
-            let value = others?.iter().fold(value, |sum, (_, part)| Some(sum? + (*part)?));
-            Some((seed, value))
+                .map(|part| part.get(index).filter(|(other, _)| *other == seed));
+            let value = others.fold(value, |sum, part| Some(sum? + part?.1?));
+            (seed, value)
         };
-        first.into_iter().filter_map(sum).collect()
+        first.into_iter().enumerate().map(sum).collect()
     }
 }

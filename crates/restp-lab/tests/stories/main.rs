@@ -31,6 +31,7 @@ mod results;
 mod schema;
 mod schemes;
 mod traces;
+mod unjudged;
 mod voice;
 mod web;
 mod witnesses;

@@ -2,11 +2,20 @@
 
 use super::Association;
 use crate::composition::{ValidComposition, agreed_key, change};
-use crate::connection::Connection;
+use crate::connection::{Connection, Record};
 use restp_base::flow::{Change, ChangeError};
-use restp_base::observe::Changed;
+use restp_base::observe::{Changed, Why};
 use restp_base::time::Time;
+use restp_services::framing::SendBuffer;
 use std::sync::Arc;
+
+/// What the application has changed, which holds for all paths, those to come included.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    record: Record,
+    /// It has changed something: a path whose set-up began before has it to catch up with.
+    any: bool,
+}
 
 impl Association {
     /// Goes on with the services of `to`; paths that are dialled later have them as well.
@@ -28,35 +37,57 @@ impl Association {
         if let Some(stream) = &mut self.stream {
             stream.scheduler.schedule_by(to.scheduling.clone());
         }
-        self.shared
-            .sender_mut()
-            .schedule_by(to.scheduling.clone(), to.send_buffer_bytes);
+        self.shared.sender_mut().schedule_by(
+            to.scheduling.clone(),
+            SendBuffer::of_waiting(to.send_buffer_bytes),
+        );
         for ordinal in 0..self.shared.paths().len() {
             if !self.shared.paths()[ordinal].vacant {
-                let below = ValidComposition::clone(&self.below);
-                // One that is being set up, or has ended, keeps what it has.
-                let _ = self.with(ordinal, |connection| connection.reconfigure(now, below));
+                self.change_path(now, ordinal);
             }
         }
+        self.changes.any = true;
+        let record = &mut self.changes.record;
+        record.note_all(now, &self.composition, &to, Why::Application);
         self.composition = Arc::new(to);
         Ok(change)
     }
 
-    /// See [`restp_base::flow::Flow::take_changes`]; those of the first path stand for all that the application wants.
+    /// One that is being set up keeps what it has until it is up, and one that ends to its end.
+    fn change_path(&mut self, now: Time, ordinal: usize) {
+        let below = self.below.clone();
+        let _ = self.with(ordinal, |connection| {
+            // How it was set up stays as it was: a path that joins asks less often than the first.
+            let settled = connection.composition().handshake;
+            connection.reconfigure(now, below.with_handshake(settled))
+        });
+    }
+
+    /// A path is up: what has changed meanwhile holds for it, too.
+    pub(super) fn catch_up(&mut self, now: Time, ordinal: usize) {
+        if self.changes.any {
+            self.change_path(now, ordinal);
+        }
+    }
+
+    /// See [`restp_base::flow::Flow::take_changes`]: what the application wants once, what each path does by itself.
     pub(crate) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
-        let mut take = |ordinal: usize, connection: &mut Connection| {
+        self.changes.record.take(into);
+        let mut take = |connection: &mut Connection| {
             let mut of_path = Vec::new();
             connection.take_changes(now, &mut of_path);
-            let counts = |changed: &Changed| ordinal == 0 || changed.key == "mode";
-            into.extend(of_path.into_iter().filter(counts));
+            into.extend(of_path.into_iter().filter(|changed| changed.key == "mode"));
         };
         if self.stream.is_none() {
             // Asked after every step: that must not make each path look at all it knows again.
-            let members = self.shared.observed().enumerate();
-            return members.for_each(|(ordinal, member)| take(ordinal, &mut member.connection));
+            let members = self.shared.observed().filter(|member| !member.vacant);
+            return members.for_each(|member| take(&mut member.connection));
         }
         for ordinal in 0..self.shared.paths().len() {
-            self.with(ordinal, |connection| take(ordinal, connection));
+            // The lane of one that has ended may be another's by now.
+            if !self.shared.paths()[ordinal].vacant {
+                self.with(ordinal, &mut take);
+            }
         }
     }
 }

@@ -89,6 +89,7 @@ impl Association {
             self.end_race(now, ordinal);
         }
         self.begin_lane(now, ordinal);
+        self.catch_up(now, ordinal);
         self.shared.tell(ordinal, PathState::Up);
         self.reinject_all();
     }

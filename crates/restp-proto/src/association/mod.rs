@@ -22,6 +22,7 @@ mod stream;
 
 pub(crate) use dial::Dial;
 
+use change::Changes;
 use dial::CandidatePath;
 use member::Member;
 use stream::Stream;
@@ -38,7 +39,7 @@ use restp_base::sequence;
 use restp_base::time::Time;
 use restp_services::connection_management::{EARLY_SEGMENTS, Key, Keys, Notice, first_number};
 use restp_services::flow_control::FlowControl;
-use restp_services::framing::Streams;
+use restp_services::framing::{SendBuffer, Streams};
 use restp_services::multipath::{
     DataReceiver, DataSender, DataSenderParameters, Multipath, Numbering, Reinjection,
 };
@@ -62,6 +63,7 @@ pub(crate) struct Association {
     shared: Multipath<Member>,
     /// Where paths share the numbers, once the first one is up.
     stream: Option<Box<Stream>>,
+    changes: Changes,
 }
 
 impl Association {
@@ -79,7 +81,7 @@ impl Association {
             window: EARLY_SEGMENTS,
             framing: composition.framing,
             segment_bytes: composition.payload_bytes() as u32,
-            send_buffer_bytes: composition.send_buffer_bytes,
+            send_buffer: SendBuffer::of_waiting(composition.send_buffer_bytes),
             paths: composition.paths,
             scheduling: composition.scheduling.clone(),
             reinjection: Reinjection::Early,
@@ -105,6 +107,7 @@ impl Association {
             opened_at: now,
             shared: Multipath::new(now, opened_here, tx, rx, coupled),
             stream: None,
+            changes: Changes::default(),
             composition,
         }
     }

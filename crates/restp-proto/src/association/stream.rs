@@ -437,6 +437,8 @@ impl Association {
                 path.window_cuts = sender.cuts_on(lane);
                 path.congestion_window_bytes = Some(sender.window_of(lane));
                 path.srtt = sender.smoothed_rtt_of(lane);
+                path.causes = sender.causes_on(lane);
+                path.mode = path.mode.map(|_| sender.mode_on(lane));
             }
         }
     }

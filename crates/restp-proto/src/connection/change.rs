@@ -17,19 +17,41 @@ const MOST_CHANGES: usize = 256;
 
 /// What changed since an observer last asked.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    record: Vec<Changed>,
-    /// What the controller did at the last look, once somebody looks.
-    mode: Option<&'static str>,
+pub(crate) struct Record(Vec<Changed>);
+
+impl Record {
+    pub(crate) fn note(&mut self, changed: Changed) {
+        if self.0.len() >= MOST_CHANGES {
+            self.0.remove(0);
+        }
+        self.0.push(changed);
+    }
+
+    /// Everything that `to` has otherwise than `from`.
+    pub(crate) fn note_all(&mut self, now: Time, from: &Composition, to: &Composition, why: Why) {
+        for key in KEYS.iter().filter(|key| key.read(from) != key.read(to)) {
+            self.note(Changed {
+                at: now,
+                key: key.name,
+                from: read(key.name, from),
+                to: read(key.name, to),
+                why,
+            });
+        }
+    }
+
+    /// Moves it out.
+    pub(crate) fn take(&mut self, into: &mut Vec<Changed>) {
+        into.append(&mut self.0);
+    }
 }
 
-impl Changes {
-    pub(super) fn note(&mut self, changed: Changed) {
-        if self.record.len() >= MOST_CHANGES {
-            self.record.remove(0);
-        }
-        self.record.push(changed);
-    }
+/// What changed of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) record: Record,
+    /// What the controller did at the last look, once somebody looks.
+    mode: Option<&'static str>,
 }
 
 impl Connection {
@@ -73,7 +95,7 @@ impl Connection {
     /// acknowledgements are due.
     pub(super) fn adopt_services(&mut self, now: Time, to: Arc<ValidComposition>, why: Why) {
         let from = std::mem::replace(&mut self.composition, to);
-        self.note_changes(now, &from, why);
+        self.changes.record.note_all(now, &from, &self.composition, why);
         self.sender
             .change(now, sender_change(&from, self, self.sender.window_bytes()));
         if from.send_buffer_bytes != self.composition.send_buffer_bytes
@@ -94,25 +116,11 @@ impl Connection {
         to.reliability.encodes() && (from.fec != to.fec || from.hold.deadline != to.hold.deadline)
     }
 
-    fn note_changes(&mut self, now: Time, from: &Composition, why: Why) {
-        let to = self.composition.clone();
-        for key in KEYS.iter().filter(|key| key.read(from) != key.read(&to)) {
-            let read = |composition| key.read(composition).unwrap_or_else(|| "none".into());
-            self.changes.note(Changed {
-                at: now,
-                key: key.name,
-                from: read(from),
-                to: read(&to),
-                why,
-            });
-        }
-    }
-
     /// What the application wanted does not go with what holds now.
     pub(super) fn note_refused(&mut self, now: Time, wanted: &Composition) {
         let from = self.composition.clone();
         if let Some(key) = KEYS.iter().find(|key| key.read(&from) != key.read(wanted)) {
-            self.changes.note(Changed {
+            self.changes.record.note(Changed {
                 at: now,
                 key: key.name,
                 from: read(key.name, &from),
@@ -124,7 +132,7 @@ impl Connection {
 
     /// See [`restp_base::flow::Flow::take_changes`].
     pub(crate) fn take_changes(&mut self, now: Time, into: &mut Vec<Changed>) {
-        into.append(&mut self.changes.record);
+        self.changes.record.take(into);
         let mode = self.composition.congestion.adapts().then(|| self.sender.mode());
         let before = std::mem::replace(&mut self.changes.mode, mode);
         if let (Some(from), Some(to)) = (before, mode)

@@ -216,7 +216,7 @@ impl Connection {
         if let Talk::Proposed(next, _) = std::mem::replace(&mut self.eras.talk, Talk::Nothing) {
             let key = agreed_key(&self.composition, &next.composition).unwrap_or_default();
             let read = |composition| super::change::read(key, composition);
-            self.changes.note(Changed {
+            self.changes.record.note(Changed {
                 at: now,
                 key,
                 from: read(&self.composition),

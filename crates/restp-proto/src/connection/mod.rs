@@ -40,6 +40,7 @@ use crate::composition::{Composition, Terms, ValidComposition};
 use crate::wire::{Flags, Services};
 use bytes::Bytes;
 use change::Changes;
+pub(crate) use change::Record;
 pub(crate) use eras::Consent;
 use eras::Eras;
 use liveness::Liveness;

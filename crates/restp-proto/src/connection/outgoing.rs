@@ -7,6 +7,7 @@ use restp_base::time::Time;
 use restp_services::ack::Detail;
 use restp_services::congestion::{CongestionChoice, Controller};
 use restp_services::flow_control::FlowControl;
+use restp_services::framing::SendBuffer;
 use restp_services::loss_handling::{Differentiation, LossSignal};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Recovery, RecoveryChoice, RtoParameters};
@@ -65,8 +66,7 @@ pub(super) fn parameters(composition: &ValidComposition, services: Services) -> 
         framing: composition.framing,
         segment_bytes: composition.segment_bytes,
         reserved_bytes: composition.segment_bytes.saturating_sub(payload),
-        send_buffer_bytes: composition.send_buffer_bytes,
-        send_buffer_holds_flight: false,
+        send_buffer: SendBuffer::of_waiting(composition.send_buffer_bytes),
         numbered: is_numbered(composition, services),
         retransmits: composition.reliability.retransmits(),
         has_feedback: composition.ack.is_on(),

@@ -1,5 +1,6 @@
 //! Services of a running connection change (docs/adr/0007-eras.md).
 
+use crate::common::lines::{MS, both_up, client, heal, kill, line, two_paths};
 use crate::common::{Pair, Verdict, composition, noise};
 use restp_base::flow::{Change, ChangeError, Flow, FlowId};
 use restp_base::observe::{Changed, Why};
@@ -212,4 +213,104 @@ fn on_several_paths_each_changes() {
     let agreed = [("ack".to_string(), "positive+snack".to_string())];
     let refused = pair.ends[0].reconfigure(now, flows.0, &agreed);
     assert!(matches!(refused, Err(ChangeError::Unsupported(_))), "{refused:?}");
+}
+
+const SEVERAL: [&[(&str, &str)]; 2] = [
+    &[("paths", "spreading"), ("scheduling", "fastest-rtt")],
+    &[
+        ("paths", "spreading"),
+        ("scheduling", "fastest-rtt"),
+        ("numbering", "shared"),
+    ],
+];
+
+fn set(pair: &mut Pair, flow: FlowId, key: &str, value: &str) {
+    let now = pair.now;
+    let set = [(key.to_string(), value.to_string())];
+    assert_eq!(pair.ends[0].reconfigure(now, flow, &set), Ok(Change::Local));
+}
+
+fn modes(changes: &[Changed]) -> Vec<&str> {
+    let modes = changes.iter().filter(|changed| changed.key == "mode");
+    modes.map(|changed| &*changed.to).collect()
+}
+
+/// Who asks the first path alone hears nothing once it has gone, or another has its place.
+#[test]
+fn what_the_application_changes_is_told_once_whichever_paths_there_are() {
+    for several in SEVERAL {
+        let (mut pair, flow, _) = two_paths("default", several);
+        both_up(&mut pair);
+        let (first, third) = (line(&pair, 1), line(&pair, 3));
+        let told = |pair: &mut Pair| {
+            let changes = changes(pair, 0, flow);
+            let told = changes.iter().filter(|changed| changed.key == "congestion");
+            told.map(|changed| changed.to.to_string()).collect::<Vec<_>>()
+        };
+        set(&mut pair, flow, "congestion", "cubic");
+        let now = pair.now;
+        pair.ends[0].remove_path(now, flow, first).expect("another works");
+        pair.run_for(MS * 500);
+        let now = pair.now;
+        pair.ends[0].add_path(now, flow, third, false).expect("room");
+        pair.run_for(MS * 500);
+        assert_eq!(told(&mut pair), ["cubic"], "{several:?}");
+        let now = pair.now;
+        pair.ends[0].remove_path(now, flow, third).expect("another works");
+        pair.run_for(MS * 500);
+        set(&mut pair, flow, "congestion", "newreno");
+        assert_eq!(told(&mut pair), ["newreno"], "{several:?}");
+    }
+}
+
+#[test]
+fn a_path_that_is_being_set_up_while_services_change_has_them_once_it_is_up() {
+    for several in SEVERAL {
+        let fixed = [several, &[("congestion", "cubic")]].concat();
+        let (mut pair, flow, dead) = two_paths("default", &fixed);
+        kill(&dead, 2);
+        pair.run_for(MS * 200);
+        set(&mut pair, flow, "congestion", "adaptive");
+        heal(&dead);
+        pair.run_for(Duration::from_secs(10));
+        let paths = pair.ends[0].stats(flow).expect("it runs").paths;
+        let adapts: Vec<bool> = paths.iter().map(|path| path.mode.is_some()).collect();
+        assert_eq!(adapts, [true, true], "{several:?}");
+    }
+}
+
+/// The lane of one that has ended is soon another's, which must not be heard twice.
+#[test]
+fn no_path_is_heard_twice() {
+    for several in SEVERAL {
+        let (mut pair, flow, _) = two_paths("default", several);
+        let third = line(&pair, 3);
+        let now = pair.now;
+        pair.ends[0].add_path(now, flow, third, false).expect("room");
+        pair.run_for(MS * 200);
+        let accepted = pair.accepted().expect("all are up");
+        for gone in [1, 2] {
+            let path = line(&pair, gone);
+            let now = pair.now;
+            pair.ends[0].remove_path(now, flow, path).expect("another works");
+            pair.run_for(MS * 500);
+        }
+        let fourth = line(&pair, 4);
+        let now = pair.now;
+        pair.ends[0].add_path(now, flow, fourth, false).expect("room");
+        pair.run_for(MS * 500);
+        changes(&mut pair, 0, flow);
+        pair.rule = lose_every(5); // so much is congestion, whatever it is
+        assert!(pair.transfer(0, (flow, accepted), &noise(1_000_000), Duration::from_secs(100)));
+        let ended = changes(&mut pair, 0, flow);
+        let paths = pair.ends[0].stats(flow).expect("it runs").paths;
+        let left = paths
+            .iter()
+            .filter(|path| [client(3), client(4)].contains(&path.path.local));
+        let began = left
+            .filter(|path| path.mode.is_some_and(|mode| mode != "startup"))
+            .count();
+        assert!(began > 0, "{several:?}: {paths:?}");
+        assert_eq!(modes(&ended).len(), began, "{several:?}: {ended:?}");
+    }
 }

@@ -7,7 +7,7 @@ use restp_base::time::{Duration, Time};
 use restp_base::units;
 use restp_services::congestion::{AdaptiveParams, CongestionChoice, InterestWindowParams};
 use restp_services::connection_management::HandshakeParameters;
-use restp_services::framing::Framing;
+use restp_services::framing::{Framing, SendBuffer};
 use restp_services::loss_handling::{Differentiation, LossHandling};
 use restp_services::path_management::RetransmitTarget;
 use restp_services::recovery::{Overtaking, ReceiverDriven, Recovery, RtoParameters};
@@ -199,8 +199,7 @@ impl ItpParameters {
             framing: Framing::Fixed,
             segment_bytes: chunk_bytes,
             reserved_bytes: 0,
-            send_buffer_bytes: usize::MAX,
-            send_buffer_holds_flight: false,
+            send_buffer: SendBuffer::of_waiting(usize::MAX),
             numbered: true,
             retransmits: false, // under the same number
             has_feedback: true,

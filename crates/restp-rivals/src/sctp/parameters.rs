@@ -11,7 +11,7 @@ use restp_base::units;
 use restp_services::ack::PositiveParameters;
 use restp_services::congestion::{ByteCountingParams, CongestionChoice, Controller};
 use restp_services::connection_management::HandshakeParameters;
-use restp_services::framing::Framing;
+use restp_services::framing::{Framing, SendBuffer};
 use restp_services::loss_handling::{Differentiation, LossHandling};
 use restp_services::path_management::{AckReturn, RetransmitTarget};
 use restp_services::recovery::{MissingReports, Recovery, RtoParameters};
@@ -306,8 +306,7 @@ impl SctpParameters {
             framing: Framing::Fixed,
             segment_bytes: self.segment_bytes,
             reserved_bytes: 0,
-            send_buffer_bytes: self.send_buffer_bytes,
-            send_buffer_holds_flight: false,
+            send_buffer: SendBuffer::of_waiting(self.send_buffer_bytes),
             numbered: true,
             retransmits: true,
             has_feedback: true,

@@ -205,6 +205,8 @@ impl Cubic {
         if cuts {
             self.before = Some(self.state);
             self.state.prior = window;
+        } else if !repeated {
+            self.before = None; // what the episode had lost is lost, however needless this timeout was
         }
         self.recovering = false;
         self.state.maximum = 0;

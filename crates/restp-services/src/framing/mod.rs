@@ -4,9 +4,11 @@
 mod boundaries;
 mod coalesce;
 mod fixed;
+mod send_buffer;
 mod streams;
 
 pub use boundaries::Boundaries;
+pub use send_buffer::SendBuffer;
 pub use streams::{
     INITIAL_BYTES, INITIAL_STREAM_BYTES, INITIAL_STREAMS, StreamCounts, StreamLimits, Streams, Violation,
 };

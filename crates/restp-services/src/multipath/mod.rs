@@ -242,7 +242,7 @@ impl<P: Path> Multipath<P> {
         if self.release.is_wanted() || self.is_over() {
             return Err(WriteError::Closed);
         }
-        self.tx.write(data, path)
+        self.tx.write(data, path, self.paths.up())
     }
 
     /// Takes the next data for the reader. When that makes room a sender that believes there is none is told, on the path
@@ -434,7 +434,7 @@ impl<P: Path> Multipath<P> {
     }
 
     fn wake_writer(&mut self) {
-        if self.tx.takes_writes_again() {
+        if self.tx.takes_writes_again(self.paths.up()) {
             self.notices.push_back(Notice::Writable);
         }
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::ack::{AckReport, Detail};
 use crate::congestion::CongestionChoice;
 use crate::flow_control::WindowParameters;
-use crate::framing::Framing;
+use crate::framing::{Framing, SendBuffer};
 use crate::loss_handling::{Differentiation, LossHandling};
 use crate::ordering::Ordering;
 use crate::path_management::{Mapping, PathMode, RetransmitTarget};
@@ -13,6 +13,7 @@ use crate::recovery::{FastRecovery, PipeParameters, Recovery, RecoveryChoice, Rt
 use crate::scheduling::Scheduling;
 use crate::sender::{CreditUnit, Filling, PeerReport, SenderParameters, Transmission, WindowProbes};
 
+mod buffer;
 mod looks;
 mod receiving;
 
@@ -54,8 +55,7 @@ impl Lane {
             framing: Framing::Fixed,
             segment_bytes: SEGMENT as u32,
             reserved_bytes: 0,
-            send_buffer_bytes: usize::MAX,
-            send_buffer_holds_flight: false,
+            send_buffer: SendBuffer::of_waiting(usize::MAX),
             numbered: true,
             retransmits: true,
             has_feedback: true,
@@ -202,7 +202,7 @@ fn connection(numbering: Numbering, reinjection: Reinjection, window: u64) -> Mu
         window,
         framing: Framing::Coalesce,
         segment_bytes: SEGMENT as u32,
-        send_buffer_bytes: 100 * SEGMENT,
+        send_buffer: SendBuffer::of_waiting(100 * SEGMENT),
         paths: PathMode::Spreading,
         scheduling: Some(Scheduling::FastestRtt),
         reinjection,

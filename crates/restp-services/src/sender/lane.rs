@@ -212,6 +212,11 @@ impl Lane {
         if feedback.duplicate && feedback.delivered_bytes == 0 {
             self.tell(now, &CongestionEvent::Duplicate, load);
         }
+        // An episode that ends beside the beginning of another is the one before.
+        let renewed = update.ended && update.began;
+        if renewed {
+            self.tell(now, &CongestionEvent::RecoveryEnded, load);
+        }
         if update.began && reaction.reduce_window {
             let bytes = update.lost * load.segment_bytes;
             let before = Load {
@@ -229,7 +234,7 @@ impl Lane {
             // that is longer than what is left of a timer set by the last progress.
             self.rto.restart(now, &self.rtt);
         }
-        if update.ended {
+        if update.ended && !renewed {
             self.tell(now, &CongestionEvent::RecoveryEnded, load);
         }
         if feedback.delivered_bytes > 0 && (feedback.advanced > 0 || !self.controller.hears_only_advances()) {

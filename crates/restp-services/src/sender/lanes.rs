@@ -8,6 +8,7 @@ use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LaneId, Recovery, RtoParameters};
 use crate::view::Sibling;
+use restp_base::flow::LossCauses;
 use restp_base::time::{Duration, Time};
 use smallvec::SmallVec;
 
@@ -263,6 +264,14 @@ impl Sender {
     /// Times that losses on the lane `id` cut its window, timeouts apart.
     pub fn cuts_on(&self, id: LaneId) -> u64 {
         self.lane_at(id).cuts
+    }
+    /// Why segments were lost on the lane `id`, where its sender finds that out.
+    pub fn causes_on(&self, id: LaneId) -> Option<LossCauses> {
+        self.lane_at(id).cutting.as_ref().map(|cutting| cutting.counts())
+    }
+    /// What the controller of the lane `id` does of its own accord, for diagnostics only.
+    pub fn mode_on(&self, id: LaneId) -> &'static str {
+        self.lane_at(id).controller.snapshot().state
     }
     /// Smoothed round-trip time of the lane `id`.
     pub fn smoothed_rtt_of(&self, id: LaneId) -> Option<Duration> {

@@ -47,7 +47,7 @@ pub use timeout::TimeoutOutcome;
 pub use transmission::{LaneShare, Segment, Transmission};
 
 use crate::congestion::{Congestion, CongestionEvent, Controller};
-use crate::framing::{Framing, SendQueue, Streams};
+use crate::framing::{Framing, SendBuffer, SendQueue, Streams};
 use crate::loss_handling::{Differentiation, LateAfter, LossHandling};
 use crate::path_management::{PathMtu, RetransmitTarget};
 use crate::recovery::{LateThreshold, Recovery, RtoParameters, Scoreboard};
@@ -72,10 +72,8 @@ pub struct SenderParameters {
     pub segment_bytes: u32,
     /// Of these, bytes that data leave free: what an encoded packet needs beside them (OP-39).
     pub reserved_bytes: u32,
-    /// Bytes written and not yet sent; a write beyond waits.
-    pub send_buffer_bytes: usize,
-    /// What is sent and not acknowledged takes room there, too.
-    pub send_buffer_holds_flight: bool,
+    /// Room for what is written.
+    pub send_buffer: SendBuffer,
     /// Segments have numbers. Without, nothing is remembered of them.
     pub numbered: bool,
     /// What is lost leaves again.
@@ -243,7 +241,8 @@ impl Sender {
 
     /// The same of several frames: all of them, or none.
     pub fn write_all(&mut self, now: Time, frames: impl IntoIterator<Item = Bytes>) -> bool {
-        if self.buffered_bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
+        let is_full = (self.parameters.send_buffer).is_full(self.queue.bytes(), self.outstanding_bytes());
+        if is_full || self.queue.frames() >= MAX_FRAMES {
             self.queue.refuse();
             return false;
         }
@@ -268,29 +267,17 @@ impl Sender {
         self.queue.streams_mut()
     }
 
-    /// Bytes in the send buffer.
-    fn buffered_bytes(&self) -> usize {
-        let flight = if self.parameters.send_buffer_holds_flight {
-            self.board.outstanding_bytes() as usize
-        } else {
-            0
-        };
-        self.queue.bytes() + flight
+    fn outstanding_bytes(&self) -> usize {
+        self.board.outstanding_bytes() as usize
     }
 
-    /// True once when a writer was refused and half the send buffer is free again; a third, where it holds what is in
-    /// flight, or the flight would shrink by half each time.
+    /// True once when a writer was refused and there is room again.
     pub fn takes_writes_again(&mut self) -> bool {
         if !self.queue.has_waiting_writer() {
             return false;
         }
-        let size = self.parameters.send_buffer_bytes;
-        let enough = if self.parameters.send_buffer_holds_flight {
-            size / 3 * 2
-        } else {
-            size / 2
-        };
-        let has_room = self.buffered_bytes() <= enough;
+        let buffer = self.parameters.send_buffer;
+        let has_room = buffer.has_room_again(self.queue.bytes(), self.outstanding_bytes());
         self.queue.takes_writes_again(has_room)
     }
 

@@ -67,7 +67,7 @@ impl Connection {
             window: 0,
             framing: Framing::Coalesce,
             segment_bytes: parameters.segment_bytes,
-            send_buffer_bytes: parameters.send_buffer_bytes,
+            send_buffer: parameters.send_buffer,
             paths: PathMode::Spreading,
             scheduling: parameters.multipath.clone(),
             reinjection: Reinjection::OnTimeout,

@@ -11,6 +11,7 @@ use restp_services::ack::{Acknowledgement, Detail, NakMode, NakParameters, Posit
 use restp_services::congestion::{BbrParams, CongestionChoice, CubicParams, CubicRules, HyStartChoice};
 use restp_services::connection_management::HandshakeParameters;
 use restp_services::flow_control::WindowParameters;
+use restp_services::framing::SendBuffer;
 use restp_services::recovery::{
     Again, Holes, LostRetransmissions, PipeParameters, RecoveryChoice, Reordering, RtoParameters,
 };
@@ -65,10 +66,8 @@ pub struct TcpParameters {
     pub handshake: HandshakeParameters,
     /// Data travel in the SYN once a cookie of the server is known (RFC 7413). Default off.
     pub fast_open: bool,
-    /// Bytes an application may have written that are not yet sent. Default 256 KiB.
-    pub send_buffer_bytes: usize,
-    /// What is sent and not acknowledged takes room in the send buffer too. Default off.
-    pub send_buffer_holds_flight: bool,
+    /// Room for what an application writes. Default 256 KiB for what is not yet sent.
+    pub send_buffer: SendBuffer,
     /// Connections may use several paths (MPTCP), and this chooses among them. Default none: plain TCP.
     pub multipath: Option<Scheduling>,
     /// With several paths: one is joined when the peer has announced its address there (ADD_ADDR). Default off: at once.
@@ -101,8 +100,7 @@ impl TcpParameters {
             timestamps: false,
             rto: RtoParameters::default(),
             handshake: HandshakeParameters::default(),
-            send_buffer_bytes: 256 << 10,
-            send_buffer_holds_flight: false,
+            send_buffer: SendBuffer::of_waiting(256 << 10),
             multipath: None,
             announced_addresses: false,
             redial: true,
@@ -139,8 +137,10 @@ impl TcpParameters {
                 rto: Duration::from_secs(1),
                 ..HandshakeParameters::default()
             },
-            send_buffer_bytes: 4 << 20,
-            send_buffer_holds_flight: true,
+            send_buffer: SendBuffer {
+                bytes: 4 << 20,
+                holds_flight: true,
+            },
             ..TcpParameters::classic(congestion)
         }
     }

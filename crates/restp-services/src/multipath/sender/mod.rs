@@ -15,7 +15,7 @@ mod reinjection;
 
 use super::{Path, Paths};
 use crate::flow_control::SendWindow;
-use crate::framing::{Boundaries, Framing, SendQueue, Streams};
+use crate::framing::{Boundaries, Framing, SendBuffer, SendQueue, Streams};
 use crate::path_management::PathMode;
 use crate::reliability::TransmitBuffer;
 use crate::scheduling::{Copy, PathAssignment, PathAssignments, Scheduler, Scheduling};
@@ -63,8 +63,8 @@ pub struct DataSenderParameters {
     pub framing: Framing,
     /// Payload bytes of a full segment, where no path says otherwise.
     pub segment_bytes: u32,
-    /// Bytes written and not yet sent; a write beyond waits.
-    pub send_buffer_bytes: usize,
+    /// Room for what is written.
+    pub send_buffer: SendBuffer,
     /// How paths are used.
     pub paths: PathMode,
     /// How one is chosen, with spreading.
@@ -106,12 +106,12 @@ pub struct DataSender {
 
 impl DataSender {
     /// From now on paths are chosen by `scheduling`, and writes wait where so many bytes do.
-    pub fn schedule_by(&mut self, scheduling: Option<Scheduling>, send_buffer_bytes: usize) {
+    pub fn schedule_by(&mut self, scheduling: Option<Scheduling>, send_buffer: SendBuffer) {
         if scheduling != self.parameters.scheduling {
             self.scheduler = Scheduler::new(self.parameters.paths, scheduling.as_ref());
         }
         self.parameters.scheduling = scheduling;
-        self.parameters.send_buffer_bytes = send_buffer_bytes;
+        self.parameters.send_buffer = send_buffer;
     }
 
     /// Nothing is written yet.
@@ -139,8 +139,13 @@ impl DataSender {
         }
     }
 
-    /// Takes data to send, on `path` if the application chose one.
-    pub(super) fn write(&mut self, data: Bytes, path: Option<PathAddress>) -> Result<(), WriteError> {
+    /// Takes data to send, on `path` if the application chose one; so many paths are `up`.
+    pub(super) fn write(
+        &mut self,
+        data: Bytes,
+        path: Option<PathAddress>,
+        up: usize,
+    ) -> Result<(), WriteError> {
         let limit = self.parameters.segment_bytes as usize;
         if !self.queue.fits(&data, limit) {
             return Err(WriteError::TooLarge {
@@ -151,7 +156,8 @@ impl DataSender {
         if data.is_empty() {
             return Err(WriteError::Empty);
         }
-        if self.queue.bytes() >= self.parameters.send_buffer_bytes || self.queue.frames() >= MAX_FRAMES {
+        let buffer = self.parameters.send_buffer.over(up);
+        if buffer.is_full(self.queue.bytes(), self.buffer.bytes()) || self.queue.frames() >= MAX_FRAMES {
             self.queue.refuse();
             return Err(WriteError::Blocked);
         }
@@ -162,10 +168,11 @@ impl DataSender {
         Ok(())
     }
 
-    /// True once when a writer was refused and half the send buffer is free again.
-    pub(super) fn takes_writes_again(&mut self) -> bool {
-        let half_empty = self.queue.bytes() <= self.parameters.send_buffer_bytes / 2;
-        self.queue.takes_writes_again(half_empty)
+    /// True once when a writer was refused and there is room again.
+    pub(super) fn takes_writes_again(&mut self, up: usize) -> bool {
+        let buffer = self.parameters.send_buffer.over(up);
+        let has_room = buffer.has_room_again(self.queue.bytes(), self.buffer.bytes());
+        self.queue.takes_writes_again(has_room)
     }
 
     /// The streams, where there are any.

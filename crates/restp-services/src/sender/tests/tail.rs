@@ -293,8 +293,8 @@ fn a_peer_without_selective_acknowledgement_is_neither_probed_nor_sent_to_in_pro
 fn a_third_of_a_send_buffer_that_holds_the_flight_has_to_be_free() {
     let mut story = current()
         .with(|parameters| {
-            parameters.send_buffer_bytes = 9 * SEGMENT;
-            parameters.send_buffer_holds_flight = true;
+            parameters.send_buffer.bytes = 9 * SEGMENT;
+            parameters.send_buffer.holds_flight = true;
         })
         .established();
     story.write(9).send();
@@ -303,4 +303,21 @@ fn a_third_of_a_send_buffer_that_holds_the_flight_has_to_be_free() {
         story.at(100).ack(pointer);
         assert_eq!(story.sender.takes_writes_again(), again);
     }
+}
+
+/// What the last acknowledgement of an episode shows to be lost begins another: whoever hears both hears the end first.
+#[test]
+fn an_episode_ends_before_the_next_one_begins() {
+    let mut story = current().established();
+    story.write(12).send();
+    story.at(100).sack(1, 2..6);
+    assert_eq!(story.send(), [1]);
+    story.write(8).send();
+    story.heard();
+    story.at(200).sack(15, 17..21);
+    let events: Vec<_> = story.heard().iter().map(|heard| heard.event).collect();
+    let at = |wanted: fn(&CongestionEvent) -> bool| events.iter().position(wanted);
+    let ended = at(|event| *event == CongestionEvent::RecoveryEnded);
+    let began = at(|event| matches!(event, CongestionEvent::Lost { .. }));
+    assert!(ended.is_some() && ended < began, "{events:?}");
 }

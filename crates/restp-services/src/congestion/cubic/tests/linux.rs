@@ -241,7 +241,11 @@ fn in_linux_a_timer_that_runs_out_in_recovery_cuts_no_more() {
         cubic.on(&CongestionEvent::Restored, &view);
         (threshold, cubic.window_bytes() / SEGMENT)
     };
-    assert_eq!(threshold(CubicRules::Linux, false), (70, 100));
+    assert_eq!(
+        threshold(CubicRules::Linux, false),
+        (70, 1),
+        "and nothing is given back of it"
+    );
     assert_eq!(threshold(CubicRules::Linux, true), (49, 70));
     assert_eq!(threshold(CubicRules::Rfc9438, false), (49, 70));
     let mut second = linux(100);
