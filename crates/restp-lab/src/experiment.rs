@@ -81,9 +81,22 @@ impl Scenario {
     ///
     /// # Errors
     /// When there is no such key, or the value is not allowed there.
-    pub fn with(mut self, key: &str, value: &str) -> Result<Self, ScenarioError> {
-        self.settings.retain(|(known, _)| known != key);
-        self.settings.push((key.into(), value.into()));
+    pub fn with(self, key: &str, value: &str) -> Result<Self, ScenarioError> {
+        self.with_all([(key.into(), value.into())])
+    }
+
+    /// The same for several keys, which may be possible only together.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn with_all(
+        mut self,
+        settings: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ScenarioError> {
+        for (key, value) in settings {
+            self.settings.retain(|(known, _)| *known != key);
+            self.settings.push((key, value));
+        }
         self.validated()
     }
 

@@ -255,7 +255,9 @@ fn reproduce(
         ControlFlow::Continue(())
     })
     .map_err(Failure::operation)?;
-    let command = format!("restp reproduce {}", scenario.id());
+    let named = arguments.scenarios.as_ref();
+    let named = named.map(|folder| format!(" --scenarios {}", folder.display()));
+    let command = format!("restp reproduce {}{}", scenario.id(), named.unwrap_or_default());
     let files = page.files(scenario.id(), &command, &summaries, &verdicts);
     let written = files
         .iter()

@@ -18,10 +18,9 @@ use std::ops::ControlFlow;
 /// # Errors
 /// Exit code 2 for a scenario that is none, 1 when a run or, with `--check`, a claim fails.
 pub fn execute(arguments: &Sim, output: Output) -> Result<(), Failure> {
-    let mut scenario = Scenario::read(&arguments.scenario).map_err(Failure::input)?;
-    for (key, value) in plan::settings(&arguments.set)? {
-        scenario = scenario.with(&key, &value).map_err(Failure::input)?;
-    }
+    let scenario = Scenario::read(&arguments.scenario).map_err(Failure::input)?;
+    let settings = plan::settings(&arguments.set)?;
+    let scenario = scenario.with_all(settings).map_err(Failure::input)?;
     if arguments.check && scenario.checks().is_empty() {
         return Err(Failure::input(format!(
             "{}: there is no [[check]] in this scenario; leave --check out",

@@ -142,6 +142,7 @@ impl Page {
                 y_logarithmic: raw.y_logarithmic,
             })
         };
+        let across = raw.across.as_ref().map(known).transpose()?;
         Ok(Page {
             title: raw.title.unwrap_or_else(|| plan.id.to_uppercase()),
             introduction: raw.introduction,
@@ -153,9 +154,12 @@ impl Page {
                 .collect::<Result<_, Fault>>()?,
             axes: match &raw.axes {
                 Some(axes) => axes.iter().map(known).collect::<Result<_, Fault>>()?,
-                None => keys().map(str::to_owned).collect(),
+                None => keys()
+                    .filter(|key| across.as_deref() != Some(*key))
+                    .map(str::to_owned)
+                    .collect(),
             },
-            across: raw.across.as_ref().map(known).transpose()?,
+            across,
             only: filter(raw.only)?,
             figures: raw.figure.into_iter().map(figure).collect::<Result<_, Fault>>()?,
         })

@@ -7,6 +7,7 @@ use crate::unknown::unknown;
 use restp_sim::config::Fault;
 use serde::Deserialize;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -128,6 +129,43 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// What [`Document::replace`] writes with these values, each from its element down; sorted.
+    pub fn written(&self, key: &str, values: &[Value<'t>]) -> BTreeSet<Vec<String>> {
+        let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
+        let below = match &parts[..] {
+            [_, _, ..] if parts[0] != "measure" => parts[2..].to_vec(),
+            _ => return BTreeSet::from([parts]),
+        };
+        let mut leaves = BTreeSet::new();
+        for value in values {
+            match (below.is_empty(), value.get_ref()) {
+                (true, DeValue::Table(fields)) => leaves.extend(
+                    fields
+                        .iter()
+                        .flat_map(|(name, value)| leaf(name.get_ref(), value)),
+                ),
+                _ => leaves.extend([below.clone()]),
+            }
+        }
+        let (kind, name) = (&parts[0], &parts[1]);
+        let called = self.names(kind).filter(|called| name == "*" || name == called);
+        called
+            .flat_map(|called| {
+                let element = [kind.clone(), called.to_owned()];
+                leaves.iter().map(move |leaf| [&element[..], leaf].concat())
+            })
+            .collect()
+    }
+
+    fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
+        let elements = self
+            .root
+            .get(kind)
+            .and_then(|elements| elements.get_ref().as_array());
+        let elements = elements.into_iter().flat_map(|elements| elements.iter());
+        elements.filter_map(|element| element.get_ref().as_table()?.get("name")?.get_ref().as_str())
+    }
+
     /// The elements `kind` called `name`, or all of them for `*`.
     fn named(&mut self, key: &Spanned<String>, kind: &str, name: &str) -> Result<Vec<&mut Table<'t>>, Fault> {
         let mut names = Vec::new();
@@ -181,6 +219,17 @@ const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host
 const WHOLE_WINDOW: &str = "a window as a whole takes a table, such as { from = \"10 s\", to = \"70 s\" }";
 const WHOLE_ELEMENT: &str = "a link, medium, station, host or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";
+
+/// What [`merge`] replaces of an element for the field `name`.
+fn leaf(name: &str, value: &Value<'_>) -> Vec<Vec<String>> {
+    match (name, value.get_ref()) {
+        ("set", DeValue::Table(set)) => {
+            let keys = set.keys().map(|key| key.get_ref().to_string());
+            keys.map(|key| vec![name.to_owned(), key]).collect()
+        }
+        _ => vec![vec![name.to_owned()]],
+    }
+}
 
 /// Puts `fields` in the place of those of `element`. The keys of `set` are independent of each other, so one `set`
 /// adds to the other.

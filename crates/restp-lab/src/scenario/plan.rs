@@ -88,7 +88,7 @@ impl Plan {
         check_caches(&raw.host, &hosts, &flows, &topology)?;
         resolve_queues(&mut links, &flows, &topology, (duration, profile));
         Ok(Plan {
-            id: raw.id.get_ref().clone(),
+            id: identifier(&raw.id)?,
             title: raw.title,
             duration,
             seed,
@@ -186,6 +186,18 @@ fn all_flows(
         ));
     }
     Ok(all)
+}
+
+/// Files are named by it.
+fn identifier(written: &Spanned<String>) -> Result<String, Fault> {
+    let id = written.get_ref();
+    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if id.is_empty() || id.starts_with('.') || !id.chars().all(plain) {
+        let message =
+            format!("\"{id}\" is no id: files are named by it; write letters, digits, \"-\" and \"_\"");
+        return Err(Fault::at(written, message));
+    }
+    Ok(id.clone())
 }
 
 fn taken(written: &Spanned<String>, kind: &str, name: &str) -> Fault {

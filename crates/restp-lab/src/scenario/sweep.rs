@@ -5,6 +5,7 @@ use super::error::ScenarioError;
 use super::plan::Plan;
 use restp_sim::config::Fault;
 use serde_json::Map;
+use std::collections::BTreeSet;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -55,6 +56,9 @@ pub(crate) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes
         }
         open = next;
     }
+    // What a setting has taken the place of makes no further points.
+    let mut seen = BTreeSet::new();
+    open.retain(|(_, coordinates)| seen.insert(serde_json::Value::from(coordinates.clone()).to_string()));
     let plan = |(document, coordinates): (Document<'_>, Coordinates)| match Plan::new(&document, dir) {
         Ok(plan) => Ok(Point { coordinates, plan }),
         Err(fault) => Err(document.explain(fault)),
@@ -64,6 +68,10 @@ pub(crate) fn points(source: Source<'_>, dir: &Path) -> Result<(Vec<Point>, Axes
 }
 
 impl Axis<'_> {
+    fn element(&self) -> impl Iterator<Item = &str> {
+        self.key.get_ref().split('.').take(2)
+    }
+
     fn coordinates(&self) -> Vec<String> {
         let mut all = Coordinates::new();
         self.values
@@ -89,9 +97,17 @@ fn axes<'t>(base: &mut Document<'t>, source: Source<'t>) -> Result<Vec<Axis<'t>>
         axes.retain(|axis| axis.key.get_ref() != key.get_ref());
         axes.push(Axis { key, values });
     }
+    check_independent(base, &axes, source.settings.len())?;
     let mut count = 1usize;
     for axis in &axes {
         count = count.saturating_mul(axis.values.len());
+        let values: Vec<serde_json::Value> = axis.values.iter().map(json).collect();
+        if let Some(i) = (1..values.len()).find(|i| values[..*i].contains(&values[*i])) {
+            return Err(Fault::at(
+                &axis.values[i],
+                "this value of the axis is there already: two points would be one",
+            ));
+        }
         if axis.values.is_empty() {
             return Err(Fault::at(
                 &axis.key,
@@ -105,6 +121,32 @@ fn axes<'t>(base: &mut Document<'t>, source: Source<'t>) -> Result<Vec<Axis<'t>>
         }
     }
     Ok(axes)
+}
+
+/// Of two axes that write the same key the later one wins at every point, and points of the other differ in name only. A setting, one of
+/// the last `settings`, may do that to an axis of the same element: it takes the place in the names as well.
+fn check_independent<'t>(base: &Document<'t>, axes: &[Axis<'t>], settings: usize) -> Result<(), Fault> {
+    let written = |axis: &Axis<'t>| base.written(axis.key.get_ref(), &axis.values);
+    let written: Vec<_> = axes.iter().map(written).collect();
+    let same = |a: &Vec<String>, b: &Vec<String>| a.starts_with(b) || b.starts_with(a);
+    for (i, later) in axes.iter().enumerate() {
+        let is_setting = i >= axes.len() - settings;
+        for (earlier, keys) in axes.iter().zip(&written[..i]) {
+            let gives_way = is_setting && earlier.element().eq(later.element());
+            let both = written[i]
+                .iter()
+                .find(|key| keys.iter().any(|other| same(key, other)));
+            if let Some(key) = both.filter(|_| earlier.values.len() > 1 && !gives_way) {
+                let message = format!(
+                    "this would set \"{}\" at every point, and so does the sweep over \"{}\"; leave it to one of them",
+                    key.join("."),
+                    earlier.key.get_ref()
+                );
+                return Err(Fault::at(&later.key, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Finds the lists below `[sweep]`; keys may be written with quotes ("link.a.rate") or without (link.a.rate).

@@ -156,7 +156,7 @@ fn an_axis_may_reach_all_links_or_several_keys_of_a_flow() {
 
 #[test]
 fn a_setting_replaces_an_axis_and_needs_no_quotes() {
-    let sweep = "\n[sweep]\n\"flow.*.transport\" = [\"udp\", \"udp\"]\n";
+    let sweep = "\n[sweep]\n\"flow.*.transport\" = [\"udp\", \"tcp:cubic\"]\n";
     let scenario = Scenario::parse(&(VALID.to_owned() + sweep)).unwrap();
     assert_eq!(scenario.points().len(), 2);
     let scenario = scenario

@@ -125,15 +125,17 @@ fn beside_a_cubic_flow_it_is_one_more() {
     assert!(share(&beside_default, 0) > 0.25, "{}", share(&beside_default, 0));
 }
 
-/// Drops of random early detection look like damage: the other one had a sixth of the path.
+/// Drops of random early detection look like damage: the other one had a sixth of the path. Runs differ by half of it, so the mean counts.
 #[test]
 fn where_drops_look_like_damage_it_is_one_more_too() {
     let early = ("link.wire.queue", "{ red = { ecn = false } }");
     let both = [PATH, OTHER].concat();
-    for seed in ["1", "2", "3"] {
-        let run = run(&both, &[("duration", "60 s"), early, ("seed", seed)]);
-        assert!(share(&run, 1) > 0.3, "seed {seed}: {}", share(&run, 1));
-    }
+    let other = |seed: u32| {
+        let seed = seed.to_string();
+        share(&run(&both, &[("duration", "60 s"), early, ("seed", &seed)]), 1)
+    };
+    let shares: Vec<f64> = (1..=6).map(other).collect();
+    assert!(shares.iter().sum::<f64>() / 6.0 > 0.33, "{shares:?}");
 }
 
 /// Every segment that the simulator lost, by its true cause and by what the sender took it for.

@@ -88,7 +88,7 @@ fn partial_reliability_misses_the_fewest_frames() {
         ("link.bottleneck.loss.direction", "forward"),
         ("runs", "3"),
     ];
-    small("e5.toml", &settings, &[], 23);
+    small("e5.toml", &settings, &["E5.3-sane"], 23);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn the_whole_run_as_a_window_is_the_run() {
 fn a_path_counts_as_a_flow_where_it_is_asked_for() {
     let link = |name: &str, to: &str, rate: u32| {
         format!(
-            "[[link]]\nname = \"{name}\"\nbetween = [\"a\", \"{to}\"]\nrate = \"{rate} Mbit/s\"\ndelay = \"5 ms\"\n"
+            "[[link]]\nname = \"{name}\"\nbetween = [\"a\", \"{to}\"]\nrate = \"{rate} Mbit/s\"\ndelay = \"5 ms\"\nqueue = {{ drop_tail = \"20 packets\" }}\n"
         )
     };
     let text = [

@@ -450,6 +450,10 @@ fn a_typo_is_answered_with_line_key_rule_and_way_out() {
             &["cable.a.queue.codel.tarjet", "did you mean \"target\"?"],
         ),
         (
+            "mark = \"20 packets\"\nqueue = { codel = {} }",
+            &["cable.a.mark", "drop"],
+        ),
+        (
             "mark = \"10 ms\"",
             &["cable.a.mark", "\"10 ms\"", "20 packets", "30 kB"],
         ),

@@ -2,13 +2,14 @@
 
 use super::keys::{Burst, Flaw, Loss, Policing, Queue, Reordering, Shaking, TwoStates, Unit};
 use super::{Fault, OpenFile, Outages, Speed, Written, positive, read};
-use crate::discipline::QueueLimit;
+use crate::discipline::{Queue as Discipline, QueueLimit};
 use crate::error_model::{
     BurstLoss, Corrupt, Duplicate, ErrorModel, GilbertElliott, Jitter, LossUnit, RateLoss, Reorder, Scripted,
 };
 use crate::police::Police;
 use crate::rate::LinkRate;
 use crate::spec::{DirectionSpec, MarkThreshold, Way};
+use crate::spec_error::SpecError;
 use restp_base::time::{Duration, Time};
 use restp_base::units::{self, Quantity};
 use std::ops::Range;
@@ -71,9 +72,7 @@ impl Wire<'_> {
         Ok(DirectionSpec {
             rate,
             delay: delay.map_or(Ok(Duration::ZERO), |written| read(written, units::duration))?,
-            queue: self
-                .queue
-                .map_or(Ok(QueueLimit::Bdp.into()), |queue| queue.read())?,
+            queue: self.queue()?,
             mtu: self.mtu.map(longest).transpose()?,
             overhead_bytes: self.overhead.map_or(Ok(0), overhead)?,
             loss: loss
@@ -91,8 +90,24 @@ impl Wire<'_> {
             reorder: reorder.filter(|_| self.reorder.is_some_and(|reorder| reorder.direction.has(way))),
             duplicate: flaw(self.duplicate)?.map(|probability| Duplicate { probability }),
             corrupt: flaw(self.corrupt)?.map(|probability| Corrupt { probability }),
-            mark: self.mark.map(threshold).transpose()?,
+            mark: self.marks()?,
         })
+    }
+}
+
+impl Wire<'_> {
+    fn queue(&self) -> Result<Discipline, Fault> {
+        self.queue
+            .map_or(Ok(QueueLimit::Bdp.into()), |queue| queue.read())
+    }
+
+    /// A queue that decides by itself whom it marks takes no threshold beside that.
+    fn marks(&self) -> Result<Option<MarkThreshold>, Fault> {
+        let Some(written) = self.mark else { return Ok(None) };
+        match self.queue()? {
+            Discipline::DropTail(_) => threshold(written).map(Some),
+            _ => Err(Fault::at(written, SpecError::TwoMarkers.to_string())),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scenarios that are none: each sentence names the line, the key, the value and the way out.
 
 mod air;
+mod sweeps;
 
 use super::*;
 
@@ -345,6 +346,32 @@ fn a_swept_value_is_blamed_where_it_is_written() {
         sentence.contains("line 33") && sentence.contains("at least one"),
         "{sentence}"
     );
+}
+
+/// Pages, figures and traces are named by it.
+#[test]
+fn an_id_that_leads_elsewhere() {
+    let scenario = Scenario::parse(VALID).unwrap();
+    for id in ["", "../up", "a/b", ".hidden", "two words"] {
+        let written = format!("id = \"{}\"", scenario.id());
+        refused(&written, &format!("id = \"{id}\""), &["line 2", "is no id"]);
+    }
+}
+
+/// A scheme may need what only another setting gives.
+#[test]
+fn settings_are_judged_together() {
+    let both = [
+        ("flow.a.transport", "smt:smos"),
+        ("flow.a.set.bandwidths", "\"10 Mbit/s\""),
+    ];
+    let both = both.map(|(key, value)| (key.to_string(), value.to_string()));
+    let scenario = Scenario::parse(VALID).unwrap();
+    assert!(
+        both.iter()
+            .all(|(key, value)| scenario.clone().with(key, value).is_err())
+    );
+    scenario.with_all(both).expect("possible together");
 }
 
 #[test]
