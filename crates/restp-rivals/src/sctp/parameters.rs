@@ -262,7 +262,11 @@ impl SctpParameters {
             self.receive_buffer_bytes,
             1500.max(segment)..=UNLIMITED,
         )?;
-        least("send-buffer", self.send_buffer_bytes as u64, 1..=1 << 40)?;
+        least(
+            "send-buffer",
+            self.send_buffer_bytes as u64,
+            1..=u64::from(u32::MAX),
+        )?;
         least("packet", self.window.packet_bytes, 0..=65_535)?;
         least("threshold-floor", self.window.floor_packets, 1..=65_535)?;
         least("max-burst", self.most_burst, 1..=u64::from(u32::MAX))?;

@@ -108,7 +108,7 @@ impl CubicRules {
 
     /// Does the threshold change when the timer runs out, `repeated`ly or in `recovery` from what has been cut for already?
     pub(super) fn timeout_cuts(self, repeated: bool, recovery: bool) -> bool {
-        !repeated && !(recovery && self == CubicRules::Linux)
+        !(repeated || recovery && self == CubicRules::Linux)
     }
 
     /// The application was silent for longer than a timeout (RFC 5681 §4.1; `tcp_cwnd_restart` of Linux, for each timeout).

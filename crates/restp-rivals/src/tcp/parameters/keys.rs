@@ -135,7 +135,7 @@ impl TcpParameters {
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = small(count()?)?,
             "fast-open" => self.fast_open = named(key, value, &SWITCH)?,
-            "send-buffer" => self.send_buffer.bytes = bytes()? as usize,
+            "send-buffer" => self.send_buffer = self.send_buffer.sized(bytes()? as usize),
             _ => {
                 let keys = [&CHOICES[..], &NUMBERS].concat().join(", ");
                 let message = format!("\"{key}\" is nothing that can be set of TCP; write one of: {keys}");
@@ -194,7 +194,11 @@ impl TcpParameters {
         least("window", self.window.segments.into(), 1..=65_535)?;
         least("ack-every", self.ack.every.into(), 1..=1_000)?;
         least("handshake-attempts", self.handshake.attempts.into(), 1..=100)?;
-        least("send-buffer", self.send_buffer.bytes as u64, 1..=1 << 40)?;
+        least(
+            "send-buffer",
+            self.send_buffer.bytes() as u64,
+            1..=u64::from(u32::MAX),
+        )?;
         if let Detail::Sack { max_blocks } = self.detail {
             least("sack-blocks", max_blocks.into(), 1..=4)?;
         }

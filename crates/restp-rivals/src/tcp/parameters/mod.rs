@@ -137,10 +137,7 @@ impl TcpParameters {
                 rto: Duration::from_secs(1),
                 ..HandshakeParameters::default()
             },
-            send_buffer: SendBuffer {
-                bytes: 4 << 20,
-                holds_flight: true,
-            },
+            send_buffer: SendBuffer::of_flight(4 << 20),
             ..TcpParameters::classic(congestion)
         }
     }

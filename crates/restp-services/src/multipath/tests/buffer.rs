@@ -1,4 +1,4 @@
-//! What may be written where what is in flight takes room, too.
+//! What may be written where what is in flight takes room, too (RFC 8684 §3.3).
 
 use super::*;
 
@@ -7,10 +7,7 @@ use super::*;
 fn a_buffer_that_holds_the_flight_is_one_for_each_path() {
     for (down, segments) in [(None, 18), (Some(1), 9)] {
         let mut connection = connection(Numbering::Bytes, Reinjection::OnTimeout, 100_000);
-        let buffer = SendBuffer {
-            bytes: 9 * SEGMENT,
-            holds_flight: true,
-        };
+        let buffer = SendBuffer::of_flight(9 * SEGMENT);
         connection.tx.schedule_by(Some(Scheduling::FastestRtt), buffer);
         if let Some(path) = down {
             connection.paths_mut()[path].over = true;

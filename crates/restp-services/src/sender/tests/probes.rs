@@ -130,7 +130,7 @@ fn searching() -> Story {
 
 fn searching_by(setup: Setup) -> Story {
     let mut setup = setup.with(|it| (it.segment_bytes, it.paces) = (1400, true));
-    setup.parameters.send_buffer.bytes = 1_000_000;
+    setup.parameters.send_buffer = SendBuffer::of_waiting(1_000_000);
     let mut story = setup.opening();
     story.sender.discover_mtu();
     story.sender.establish(at(0), Some(ms(100)), false);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_write_is_refused_when_the_buffer_is_full_and_taken_again_when_half_is_free() {
-    let setup = Setup::segments().with(|it| it.send_buffer.bytes = 4000);
+    let setup = Setup::segments().with(|it| it.send_buffer = SendBuffer::of_waiting(4000));
     let mut story = setup.opening();
     assert!(!story.sender.takes_writes_again(), "nobody was refused");
     story.write(4);

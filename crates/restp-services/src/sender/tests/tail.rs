@@ -293,8 +293,7 @@ fn a_peer_without_selective_acknowledgement_is_neither_probed_nor_sent_to_in_pro
 fn a_third_of_a_send_buffer_that_holds_the_flight_has_to_be_free() {
     let mut story = current()
         .with(|parameters| {
-            parameters.send_buffer.bytes = 9 * SEGMENT;
-            parameters.send_buffer.holds_flight = true;
+            parameters.send_buffer = SendBuffer::of_flight(9 * SEGMENT);
         })
         .established();
     story.write(9).send();
