@@ -135,7 +135,7 @@ impl TcpParameters {
             "handshake-rto" => self.handshake.rto = span()?,
             "handshake-attempts" => self.handshake.attempts = small(count()?)?,
             "fast-open" => self.fast_open = named(key, value, &SWITCH)?,
-            "send-buffer" => self.send_buffer = self.send_buffer.sized(bytes()? as usize),
+            "send-buffer" => self.send_buffer = self.send_buffer.sized(small(bytes()?)? as usize),
             _ => {
                 let keys = [&CHOICES[..], &NUMBERS].concat().join(", ");
                 let message = format!("\"{key}\" is nothing that can be set of TCP; write one of: {keys}");

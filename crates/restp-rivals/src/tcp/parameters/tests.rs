@@ -168,3 +168,22 @@ fn the_current_cubic_is_that_of_linux() {
     }
     assert_ne!(with(&[("cubic", "rfc9438")]), with(&[]));
 }
+
+/// It took the largest that there is, without a word.
+#[test]
+fn a_send_buffer_that_is_too_large_is_refused() {
+    for (bytes, takes) in [
+        ("1 B", true),
+        ("4294967295 B", true),
+        ("4294967296 B", false),
+        ("0 B", false),
+    ] {
+        let taken = TcpParameters::classic_from_pairs("newreno", &[("send-buffer", bytes)]);
+        assert_eq!(taken.is_ok(), takes, "{bytes}");
+    }
+    let error = refused("newreno", &[("send-buffer", "5 GiB")]);
+    assert!(
+        error.message.contains("send-buffer") && error.message.contains("at most"),
+        "{error}"
+    );
+}
