@@ -101,13 +101,6 @@ fn axes<'t>(base: &mut Document<'t>, source: Source<'t>) -> Result<Vec<Axis<'t>>
     let mut count = 1usize;
     for axis in &axes {
         count = count.saturating_mul(axis.values.len());
-        let values: Vec<serde_json::Value> = axis.values.iter().map(json).collect();
-        if let Some(i) = (1..values.len()).find(|i| values[..*i].contains(&values[*i])) {
-            return Err(Fault::at(
-                &axis.values[i],
-                "this value of the axis is there already: two points would be one",
-            ));
-        }
         if axis.values.is_empty() {
             return Err(Fault::at(
                 &axis.key,
@@ -118,6 +111,13 @@ fn axes<'t>(base: &mut Document<'t>, source: Source<'t>) -> Result<Vec<Axis<'t>>
             let sentence =
                 format!("the sweep has {count} points or more; at most {MOST_POINTS} are possible");
             return Err(Fault::at(&axis.key, sentence));
+        }
+        let values: Vec<serde_json::Value> = axis.values.iter().map(json).collect();
+        if let Some(i) = (1..values.len()).find(|i| values[..*i].contains(&values[*i])) {
+            return Err(Fault::at(
+                &axis.values[i],
+                "this value of the axis is there already: two points would be one",
+            ));
         }
     }
     Ok(axes)
