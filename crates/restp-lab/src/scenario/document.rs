@@ -129,7 +129,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What [`Document::replace`] writes with these values, each from its element down; sorted.
+    /// What [`Document::replace`] writes with these values, each from its element down, but for labels, which name a value of its axis and
+    /// change nothing; sorted.
     pub fn written(&self, key: &str, values: &[Value<'t>]) -> BTreeSet<Vec<String>> {
         let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
         let below = match &parts[..] {
@@ -142,6 +143,7 @@ impl<'t> Document<'t> {
                 (true, DeValue::Table(fields)) => leaves.extend(
                     fields
                         .iter()
+                        .filter(|(name, _)| name.get_ref() != "label")
                         .flat_map(|(name, value)| leaf(name.get_ref(), value)),
                 ),
                 _ => leaves.extend([below.clone()]),

@@ -30,6 +30,12 @@ fn two_axes_that_set_the_same_key() {
         "\"flow.a\" = [{one}, {{ start = \"1 s\" }}]\n\"flow.*\" = [{other}]\n\"flow.a.transport\" = [\"tcp:cubic\"]"
     );
     assert_eq!(parse(&apart).expect("they do not touch").points().len(), 2);
+    let labelled = "\"flow.a.transport\" = [\"tcp:cubic\"]\n\"flow.*\" = [{ label = \"x\" }, { label = \"y\", start = \"1 s\" }]\n\"flow.a\" = [{ label = \"u\" }, { label = \"v\", set = { dsack = \"off\" } }]";
+    assert_eq!(
+        parse(labelled).expect("labels name values").points().len(),
+        4,
+        "a label sets nothing"
+    );
     let refused = parse(two)
         .expect("an axis")
         .with("flow.*.transport", "udp")
