@@ -249,6 +249,19 @@ pub fn locals(command: Use, arguments: &LinkArgs, addresses: &[SocketAddr]) -> R
     Ok(chosen.into_iter().map(Local::Interface).collect())
 }
 
+/// Says which of the interfaces in `locals` have no address yet: perhaps one is mistyped, perhaps it comes later.
+pub fn tell_of_those_without_an_address(locals: &[Local]) {
+    let Ok(links) = all() else { return };
+    for local in locals {
+        if let Local::Interface(name) = local
+            && links.iter().all(|link| link.name != *name)
+        {
+            let name = name.escape_debug();
+            note(format!("{name} has no address now; it is used once it has one"));
+        }
+    }
+}
+
 /// The links that --use and --paths stand for.
 fn named(arguments: &LinkArgs) -> Result<Vec<String>, Failure> {
     let links = all()?;

@@ -33,6 +33,14 @@ pub enum ConnectError {
         /// What the system says.
         source: io::Error,
     },
+    /// No network of this host leads to the peer now; one may later.
+    #[error("no network leads to {remote} now ({source})")]
+    NoRoute {
+        /// The peer.
+        remote: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
     /// No pair of a local and a remote address makes sense.
     #[error(
         "no address bound here reaches any of the peer's; bind one of the same IP version, and loopback for loopback only"
@@ -99,6 +107,22 @@ fn listed(keys: &[PublicKey]) -> String {
 }
 
 impl ConnectError {
+    /// The system names no source of datagrams to `remote`.
+    pub(crate) fn unreached(remote: SocketAddr, source: io::Error) -> Self {
+        let is_said_of_routes = matches!(
+            source.kind(),
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkDown
+        );
+        // An interface without an address has a route, but no source.
+        let lacks_source =
+            source.raw_os_error().is_some() && source.kind() == io::ErrorKind::AddrNotAvailable;
+        if is_said_of_routes || lacks_source {
+            ConnectError::NoRoute { remote, source }
+        } else {
+            ConnectError::Unreachable { remote, source }
+        }
+    }
+
     /// No socket is bound to the local address of `path`.
     pub(crate) fn not_bound(path: PathAddress) -> Self {
         let source = io::Error::new(

@@ -89,7 +89,7 @@ impl Endpoint {
     /// key of its own.
     ///
     /// # Errors
-    /// Those of [`Endpoint::bind`], or when an interface has no address.
+    /// Those of [`Endpoint::bind`], or when no interface has an address.
     pub fn bind_locals(locals: &[Local], config: EndpointConfig, trust: Trust) -> io::Result<Self> {
         let identity = Identity::fresh()?;
         Self::bind_with(locals, config, Security::Sealed(Identity { trust, ..identity }))
@@ -268,7 +268,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             .unwrap_or(PathAddress::UNSET.local)
     }
 
-    fn sockets(&self) -> Arc<[Arc<Socket>]> {
+    pub(crate) fn sockets(&self) -> Arc<[Arc<Socket>]> {
         self.shared.lock().sockets.clone()
     }
 
@@ -319,7 +319,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// # Errors
     /// When no local socket reaches `remote` or the machine cannot open the flow.
     pub fn open(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
-        let unreachable = |source| ConnectError::Unreachable { remote, source };
+        let unreachable = |source| ConnectError::unreached(remote, source);
         let sockets = self.sockets();
         let socket = sockets.iter().find(|socket| socket.has_family_of(remote.ip()));
         let socket = socket.ok_or_else(|| {

@@ -121,10 +121,10 @@ pub(crate) struct Change {
 }
 
 impl Locals {
-    /// Binds everything `wanted`.
+    /// Binds everything `wanted`; an interface without an address beside others that have one serves once it gets one.
     ///
     /// # Errors
-    /// When an address cannot be bound, an interface has none, or nothing is wanted.
+    /// When an address cannot be bound, no interface has any, or nothing is wanted.
     pub(crate) fn bind(wanted: &[Local], present: &[Present]) -> io::Result<Self> {
         let mut locals = Locals {
             wanted: wanted.to_vec(),
@@ -134,13 +134,6 @@ impl Locals {
         };
         for one in wanted {
             let addresses: Vec<_> = addresses(one, present).collect();
-            if addresses.is_empty() {
-                let rule = "name an interface that has an address, as `ip address` lists them";
-                return Err(io::Error::new(
-                    io::ErrorKind::AddrNotAvailable,
-                    format!("{one} has no address; {rule}"),
-                ));
-            }
             let is_only = addresses.len() == 1;
             for (address, device) in addresses {
                 if locals.has(address) {
@@ -185,6 +178,13 @@ impl Locals {
 
     fn some(self) -> io::Result<Self> {
         if self.places.is_empty() {
+            if let Some(one) = self.wanted.first() {
+                let rule = "name an interface that has an address, as `ip address` lists them";
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrNotAvailable,
+                    format!("{one} has no address; {rule}"),
+                ));
+            }
             let rule = "an endpoint needs at least one local address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, rule));
         }
@@ -400,6 +400,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_link_without_an_address_keeps_the_others_waiting_for_nothing_and_gets_a_socket_later() {
+        let wanted = ["test1", "test0"].map(|name| Local::Interface(name.into()));
+        let mut present = listed(&[("127.0.1.1", true)]);
+        let mut locals = Locals::bind(&wanted, &present).expect("one has an address");
+        assert_eq!(locals.sockets().len(), 1);
+        present.push(Present {
+            ip: at("127.0.1.2:0").ip(),
+            up: true,
+            interface: "test1".into(),
+        });
+        assert_eq!(locals.update(&present).added.len(), 1);
+        assert_eq!(locals.sockets().len(), 2);
+    }
+
+    #[tokio::test]
     async fn a_link_that_goes_down_keeps_its_socket_and_new_addresses_get_one() {
         let wanted = [Local::Interface("test0".into())];
         let mut locals = Locals::bind(&wanted, &listed(&[("127.0.1.1", true)])).expect("loopback");
@@ -432,7 +447,8 @@ mod tests {
             2,
             "127.0.9.9 is never listed, and never away"
         );
-        let none = Locals::bind(&[Local::Interface("test1".into())], &listed(&[]));
+        let interface = |name: &str| Local::Interface(name.into());
+        let none = Locals::bind(&[interface("test1")], &listed(&[]));
         let why = none.expect_err("it has no address").to_string();
         assert!(why.contains("test1") && why.contains("ip address"), "{why}");
         assert!(Locals::bind(&[], &[]).is_err());

@@ -7,7 +7,8 @@ use crate::address;
 use crate::args::{CompositionArgs, LinkArgs};
 use crate::failure::Failure;
 use crate::keys;
-use crate::output::span;
+use crate::links;
+use crate::output::{note, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::user_timeout::bear;
@@ -17,7 +18,7 @@ use restp::{
 use restp_base::time::Duration;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 
 /// Head start of each address over the next one (RFC 8305 §8).
@@ -153,7 +154,7 @@ pub fn bind(
     security: Security,
 ) -> Result<Endpoint, Failure> {
     if !from.is_empty() {
-        return Endpoint::bind_with(from, config, security).map_err(|error| {
+        let bound = Endpoint::bind_with(from, config, security).map_err(|error| {
             let list: Vec<_> = from.iter().map(Local::to_string).collect();
             // What the system says has no way out; what we say has.
             let rule = error
@@ -161,6 +162,7 @@ pub fn bind(
                 .map_or("", |_| "; name addresses or interfaces of this host");
             Failure::input(format!("--bind {}: {error}{rule}", list.join(", ")))
         });
+        return bound.inspect(|_| links::tell_of_those_without_an_address(from));
     }
     let mut local: Vec<Local> = Vec::new();
     if to.iter().any(SocketAddr::is_ipv4) {
@@ -215,7 +217,7 @@ pub async fn connect(
     }
 }
 
-/// Waits for a connection to one of `addresses`, or over all of them, as long as `user_timeout` lasts.
+/// Waits for a connection to one of `addresses`, or over all of them, as long as `user_timeout` lasts: also for a network that leads there.
 ///
 /// # Errors
 /// When nobody answers there, or somebody else.
@@ -225,22 +227,76 @@ pub async fn reach(
     attempt: Attempt,
     user_timeout: Duration,
 ) -> Result<Connection, Failure> {
+    let mut is_told = false;
     let connected = async {
-        match attempt {
-            Attempt::AllPaths => {
-                let connected = endpoint.connect_to(addresses, port).await;
-                connected.map_err(|error| explained(&error))
+        loop {
+            let missed = match attempt_once(endpoint, addresses, port, attempt).await {
+                Ok(connection) => return Ok(connection),
+                Err(missed) => missed,
+            };
+            if !missed.iter().all(Missed::is_for_want_of_a_route) {
+                let whys: Vec<_> = missed.into_iter().map(|missed| missed.why(addresses)).collect();
+                return Err(Failure::operation(format!("no connection: {}", whys.join("; "))));
             }
-            Attempt::Each(head_start) => first_of(endpoint, addresses, port, head_start).await,
+            if !std::mem::replace(&mut is_told, true) {
+                note(format!(
+                    "no network leads to {} now; waiting for one",
+                    listed(addresses)
+                ));
+            }
+            tokio::time::sleep(SOON).await;
         }
     };
     match timeout(std_duration(user_timeout), connected).await {
-        Ok(connected) => connected.map_err(|why| Failure::operation(format!("no connection: {why}"))),
+        Ok(connected) => connected,
+        Err(_) if endpoint.paths_to(addresses).is_empty() => Err(Failure::operation(format!(
+            "no network led to {} within {}; check the links of this host (--timeout waits longer)",
+            listed(addresses),
+            span(user_timeout)
+        ))),
         Err(_) => Err(Failure::operation(format!(
             "nobody answered at {} within {}; {CHECK}",
             listed(addresses),
             span(user_timeout)
         ))),
+    }
+}
+
+/// Why there is no connection.
+enum Missed {
+    /// To this address, or to all of them.
+    Opening(Option<SocketAddr>, ConnectError),
+    Task(JoinError),
+}
+
+impl Missed {
+    fn is_for_want_of_a_route(&self) -> bool {
+        matches!(self, Missed::Opening(_, ConnectError::NoRoute { .. }))
+    }
+
+    fn why(self, addresses: &[SocketAddr]) -> String {
+        match self {
+            Missed::Opening(Some(address), error) if addresses.len() > 1 => {
+                format!("{address}: {}", explained(&error))
+            }
+            Missed::Opening(_, error) => explained(&error),
+            Missed::Task(error) => error.to_string(),
+        }
+    }
+}
+
+async fn attempt_once(
+    endpoint: &Arc<Endpoint>,
+    addresses: &[SocketAddr],
+    port: u16,
+    attempt: Attempt,
+) -> Result<Connection, Vec<Missed>> {
+    match attempt {
+        Attempt::AllPaths => {
+            let connected = endpoint.connect_to(addresses, port).await;
+            connected.map_err(|error| vec![Missed::Opening(None, error)])
+        }
+        Attempt::Each(head_start) => first_of(endpoint, addresses, port, head_start).await,
     }
 }
 
@@ -266,28 +322,28 @@ async fn first_of(
     addresses: &[SocketAddr],
     port: u16,
     head_start: std::time::Duration,
-) -> Result<Connection, String> {
+) -> Result<Connection, Vec<Missed>> {
     let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
     for (place, &address) in (0..).zip(addresses) {
         let endpoint = endpoint.clone();
         attempts.spawn(async move {
             tokio::time::sleep(head_start * place).await;
             let connected = endpoint.connect(address, port).await;
-            connected.map_err(|error| format!("{address}: {}", explained(&error)))
+            connected.map_err(|error| Missed::Opening(Some(address), error))
         });
     }
-    let mut failures = Vec::new();
+    let mut missed = Vec::new();
     while let Some(attempt) = attempts.join_next().await {
         match attempt {
             Ok(Ok(connection)) => {
                 attempts.shutdown().await;
                 return Ok(connection);
             }
-            Ok(Err(failure)) => failures.push(failure),
-            Err(error) => failures.push(error.to_string()),
+            Ok(Err(why)) => missed.push(why),
+            Err(error) => missed.push(Missed::Task(error)),
         }
     }
-    Err(failures.join("; "))
+    Err(missed)
 }
 
 #[cfg(test)]

@@ -60,21 +60,20 @@ pub fn wake(endpoint: &Endpoint<Node>) -> impl Fn() + Send + 'static {
     move || _ = caller.call(Node::on_disk)
 }
 
-/// One path to each of `remotes` that this host can reach. Who asks does so from wherever this host is then: of a socket that is bound to
-/// no address none is named, and the routing table chooses it for each datagram.
+/// One path to each of `remotes` that the sockets can send to. Who asks does so from wherever this host is then: of a socket that is bound
+/// to no address none is named, and the routing table chooses it for each datagram, once there is a route.
 pub fn paths(endpoint: &Endpoint<Node>, remotes: &[SocketAddr]) -> Vec<PathAddress> {
     let bound = endpoint.local_addrs();
     let mut paths: Vec<PathAddress> = Vec::new();
-    for PathAddress { local, remote } in endpoint.paths_to(remotes) {
-        if !paths.iter().any(|known| known.remote == remote) {
-            let anywhere = |socket: &&SocketAddr| {
-                let (is_any, same_family) =
-                    (socket.ip().is_unspecified(), socket.is_ipv4() == local.is_ipv4());
-                is_any && same_family && socket.port() == local.port()
-            };
-            let local = *bound.iter().find(anywhere).unwrap_or(&local);
-            paths.push(PathAddress { local, remote });
-        }
+    for &remote in remotes {
+        let anywhere =
+            |socket: &&SocketAddr| socket.ip().is_unspecified() && socket.is_ipv4() == remote.is_ipv4();
+        let from_anywhere = bound
+            .iter()
+            .find(anywhere)
+            .map(|&local| PathAddress { local, remote });
+        let path = from_anywhere.or_else(|| endpoint.paths_to(&[remote]).first().copied());
+        paths.extend(path.filter(|_| paths.iter().all(|known| known.remote != remote)));
     }
     paths
 }

@@ -254,7 +254,7 @@ impl TransferServer {
         self.limit.leave(&visitor);
         match result {
             Ok((arrival, outcome)) => {
-                self.service.progress.aside(|| {
+                let told = self.service.progress.aside(|| {
                     for path in &outcome.left_out {
                         crate::output::note(format!("{peer}: the sender left out {path}"));
                     }
@@ -274,8 +274,22 @@ impl TransferServer {
                     };
                     self.output
                         .result(&received, |received| received.outcome.to_string())
-                })?;
-                Ok(self.once.then_some(Ok(())))
+                });
+                if self.once {
+                    return Ok(Some(told));
+                }
+                // Who sends does not suffer because nobody reads any more what came.
+                if let Err(failure) = told {
+                    let why = if failure.message().is_empty() {
+                        "nobody reads standard output any more"
+                    } else {
+                        failure.message()
+                    };
+                    self.service
+                        .progress
+                        .note(format!("{peer}: it came, but is not told: {why}"));
+                }
+                Ok(None)
             }
             // Whoever knocks and offers nothing useful must not end the program, nor a sender who tries again.
             Err(error @ (ReceiveError::Rejected(_) | ReceiveError::Superseded)) => {

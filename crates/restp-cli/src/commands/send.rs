@@ -195,18 +195,25 @@ impl Plan<'_> {
             let connection = self.connect(endpoint, &self.addresses).await?;
             return self.transmit(&connection, source, clock).await;
         };
-        let unreachable = |error| Failure::operation(format!("no connection: {first}: {error}"));
+        let early = match self.all_paths {
+            true => endpoint.open_to(&self.addresses, SERVICE_PORT),
+            false => endpoint.open(first, SERVICE_PORT),
+        };
+        let early = match early {
+            Ok(early) => early,
+            Err(ConnectError::NoRoute { .. }) => {
+                let connection = self.connect(endpoint, &self.addresses).await?;
+                return self.transmit(&connection, source, clock).await;
+            }
+            Err(error) => return Err(Failure::operation(format!("no connection: {error}"))),
+        };
         if self.all_paths {
-            let early = endpoint
-                .open_to(&self.addresses, SERVICE_PORT)
-                .map_err(unreachable)?;
             return self
                 .transmit_early(endpoint, &early, &self.addresses, source, clock)
                 .await;
         }
         let others = self.addresses.iter().copied().filter(|other| *other != first);
         let others: Vec<_> = others.collect();
-        let early = endpoint.open(first, SERVICE_PORT).map_err(unreachable)?;
         let there = [first];
         let elsewhere = async {
             let silent = timeout(dial::HEAD_START, early.established()).await.is_err();

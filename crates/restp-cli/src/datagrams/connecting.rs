@@ -1,6 +1,7 @@
 //! The end with the target: each flow has a socket of its own, so that the target tells them apart.
 
 use super::flows::{Flows, MOST};
+use super::intake::Intake;
 use super::message::{Assembly, MAX_DATAGRAM_BYTES, Message};
 use super::outlet::{Outlet, SWEEP};
 use super::seldom::Seldom;
@@ -34,10 +35,11 @@ pub async fn connecting(
     outlet.begin(connection, false)?; // flows of another connection are others
     let (mut targets, mut answers) = Targets::of(target);
     let mut assembly = Assembly::default();
+    let mut intake = Intake::of(connection);
     let mut sweep = interval(SWEEP);
     loop {
         tokio::select! {
-            message = connection.recv() => {
+            message = intake.next(connection) => {
                 let Some(message) = message else { return Ok(()) };
                 let left = match Message::decode(&message) {
                     Some(Message::Data { flow, datagram }) => targets.hand_out(flow, &datagram).await,

@@ -1,6 +1,7 @@
 //! The end with the clients: each address that sends to it has a flow, and what comes back in a flow goes there.
 
 use super::flows::{Flows, MOST};
+use super::intake::Intake;
 use super::message::{Assembly, MAX_DATAGRAM_BYTES, Message};
 use super::outlet::{Outlet, SWEEP};
 use crate::pipe::Answer;
@@ -64,10 +65,11 @@ impl<'a> Listening<'a> {
         } = self;
         outlet.begin(connection, answer.is_none())?;
         let mut assembly = Assembly::default();
+        let mut intake = Intake::of(connection);
         let mut sweep = interval(SWEEP);
         loop {
             tokio::select! {
-                message = connection.recv() => {
+                message = intake.next(connection) => {
                     let Some(message) = message else {
                         outlet.on_lost();
                         return Ok(());

@@ -6,6 +6,7 @@
 //! | `message` | what is said, and datagrams that take several messages |
 //! | `composition` | what carries it |
 //! | `outlet` | what waits to be sent, or for another connection, as long as it is of use |
+//! | `intake` | what comes, no faster than sockets take it |
 //! | `seldom` | what is said now and then |
 //! | `flows` | flows by number, bounded, until they are idle |
 //! | `listening`, `connecting` | the end with the clients, the end with the target |
@@ -13,6 +14,7 @@
 mod composition;
 mod connecting;
 mod flows;
+mod intake;
 mod listening;
 mod message;
 mod outlet;

@@ -1,6 +1,6 @@
 //! `restp reproduce`, and claims that `restp sim --check` holds against results.
 
-use crate::common::restp;
+use crate::common::{restp, says, write};
 
 #[test]
 fn experiments_are_listed_and_not_run() {
@@ -108,6 +108,20 @@ fn claims_that_fail_without_a_reason_are_named_and_end_the_command() {
         "--set",
         "link.wire.delay=5 ms",
     ]);
+    says(&one, 1, &["there are no data for 2 of 4 claims"]);
+    let all = EXPERIMENT.split("[[check]]").collect::<Vec<_>>();
+    let explained = [
+        &all[..3].join("[[check]]"),
+        "\n[page]",
+        all[4].split("[page]").nth(1).unwrap(),
+    ]
+    .concat();
+    let other = write(
+        dir.path(),
+        "explained.toml",
+        explained.replace("\"tiny\"", "\"other\"").as_bytes(),
+    );
+    let one = restp(&["sim", other.to_str().unwrap(), "--check"]);
     assert_eq!(one.code, Some(0), "what is explained is no failure: {one:?}");
     let lost = restp(&[&["reproduce", "tiney"][..], &again].concat());
     assert!(lost.stderr.contains("did you mean \"tiny\""), "{lost:?}");

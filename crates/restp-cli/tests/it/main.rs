@@ -12,6 +12,7 @@ mod folders;
 mod forward;
 mod forward_remote;
 mod key_files;
+mod late_network;
 mod links;
 mod monitor;
 mod multipath;

@@ -1,0 +1,95 @@
+//! A host whose network comes after its programs: at boot, in a tunnel, with a modem that registers.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+use crate::common::namespaces::{Namespaces, inside};
+use crate::common::{Running, content, names, says, write};
+
+const HERE: &str = "10.77.0.1";
+
+/// A namespace without any network, and what brings it up. None where there are no namespaces.
+fn without_network(test: &str) -> Option<(Namespaces, impl Fn())> {
+    let namespaces = match Namespaces::create(test) {
+        Ok(namespaces) => namespaces,
+        Err(why) => {
+            eprintln!("SKIPPED: {why}");
+            return None;
+        }
+    };
+    let name = namespaces.0[0].clone();
+    let address = format!("{HERE}/24");
+    let come = move || {
+        inside(&name, &["ip", "address", "add", &address, "dev", "lo"]);
+        inside(&name, &["ip", "link", "set", "lo", "up"]);
+    };
+    Some((namespaces, come))
+}
+
+#[test]
+fn a_transfer_waits_for_a_network() {
+    let Some((namespaces, come)) = without_network("late") else {
+        return;
+    };
+    let place = &namespaces.0[0];
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "note.txt", b"late");
+    let (file, to) = (file.to_str().unwrap(), format!("{HERE}:7071"));
+    let dir = inbox.path().to_str().unwrap();
+    let receive = [
+        "recv",
+        "--open",
+        "--once",
+        "--listen",
+        "0.0.0.0:7071",
+        "--dir",
+        dir,
+        "--json",
+    ];
+    let mut receiver = Running::start_inside(place, &receive);
+    receiver.json();
+    let impatient = Running::start_inside(place, &["send", file, &to, "--timeout", "1s"]);
+    says(
+        &impatient.end(),
+        1,
+        &["no network led to 10.77.0.1:7071", "links of this host"],
+    );
+    let mut sender = Running::start_inside(place, &["send", file, &to, "--timeout", "60s"]);
+    sender.overhear("no network leads to 10.77.0.1:7071 now");
+    come();
+    assert_eq!(sender.end().code, Some(0));
+    assert_eq!(receiver.end().code, Some(0));
+    assert_eq!(names(inbox.path()), ["note.txt"]);
+}
+
+#[test]
+fn what_is_published_is_fetched_once_there_is_a_network() {
+    let Some((namespaces, come)) = without_network("fetch") else {
+        return;
+    };
+    let place = &namespaces.0[0];
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "chart.bin", &content(100_000));
+    let (file, dir) = (file.to_str().unwrap(), inbox.path().to_str().unwrap());
+    let mut publisher =
+        Running::start_inside(place, &["publish", file, "--listen", "0.0.0.0:7081", "--json"]);
+    let ticket = publisher.json()["ticket"].as_str().unwrap().to_owned();
+    let from = format!("{HERE}:7081");
+    let fetch = [
+        "fetch",
+        &ticket,
+        "--from",
+        &from,
+        "--dir",
+        dir,
+        "--timeout",
+        "60s",
+        "--json",
+    ];
+    let fetching = Running::start_inside(place, &fetch);
+    crate::common::pause(std::time::Duration::from_millis(300)); // it may have asked in vain by then
+    come();
+    assert_eq!(fetching.end().code, Some(0));
+    assert_eq!(names(inbox.path()), ["chart.bin"]);
+}
