@@ -125,6 +125,29 @@ fn beside_a_cubic_flow_it_is_one_more() {
     assert!(share(&beside_default, 0) > 0.25, "{}", share(&beside_default, 0));
 }
 
+/// They took each other for loss-based neighbours, and filled whatever queue there was for good.
+#[test]
+fn two_of_them_leave_the_queue_short_and_share_the_path() {
+    let second = OTHER.replace("tcp:cubic", "restp:default");
+    let both = [PATH, &second, "start = \"500 ms\"\n"].concat();
+    for (rate, delay) in [
+        ("12 Mbit/s", "8 ms"),
+        ("40 Mbit/s", "15 ms"),
+        ("150 Mbit/s", "10 ms"),
+    ] {
+        let path = [("link.wire.rate", rate), ("link.wire.delay", delay)];
+        let deep = [
+            ("link.wire.queue", "{ drop_tail = \"500 packets\" }"),
+            ("duration", "60 s"),
+        ];
+        let run = run(&both, &[&path[..], &deep].concat());
+        let rates = [0, 1].map(|flow| run.flows[flow].goodput_bps.expect("bulk"));
+        let (share, queue) = (rates[0] / (rates[0] + rates[1]), queue_ms(&run));
+        assert!((0.4..0.6).contains(&share), "{rate}, {delay}: {share}");
+        assert!(queue < 20.0, "{rate}, {delay}: {queue} ms");
+    }
+}
+
 /// Drops of random early detection look like damage: the other one had a sixth of the path. Runs differ by half of it, so the mean counts.
 #[test]
 fn where_drops_look_like_damage_it_is_one_more_too() {

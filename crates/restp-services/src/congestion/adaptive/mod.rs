@@ -46,6 +46,12 @@ pub struct AdaptiveParams;
 /// Segments that a flow keeps in the queue where nobody else fills it: fewer leave the link idle between two acknowledgements, and
 /// queues of eight segments exist.
 const QUEUED_SEGMENTS: u64 = 4;
+/// Flows of this kind leave each other's segments in the queue. A flow whose rate a loss-based neighbour has taken would leave him as many
+/// as he likes, so no more than those of so many flows are theirs.
+const SHARERS: u64 = 2;
+/// While their queue grows round trips vary by less than this share of what a flow has in it, once in so many rounds.
+const NOISE_DIVISOR: u64 = 8;
+const CYCLE_ROUNDS: u32 = 8;
 /// First window in segments (RFC 6928), and the least one.
 const INITIAL_SEGMENTS: u64 = 10;
 const LEAST_SEGMENTS: u64 = 2;
@@ -88,8 +94,9 @@ pub struct Adaptive {
     before: Option<(Mode, u64)>,
     /// Until this round losses are of what Startup had sent.
     aftermath: u64,
-    /// Rounds in a row that ended with nearly nothing in the queue.
+    /// Rounds in a row that ended with nearly nothing in the queue, and in which round trips varied.
     clear: u32,
+    noisy: u32,
     unused: Unused,
     /// What it has to do with other paths of its association that wait in the same queue.
     joint: Joint,
@@ -122,6 +129,7 @@ impl Adaptive {
             aftermath: 0,
             smoothed_rtt: None,
             clear: 0,
+            noisy: 0,
             unused: Unused::default(),
             joint: Joint::default(),
             has_met_congestion: false,
@@ -243,14 +251,17 @@ impl Adaptive {
         };
         let most = self.most.get().map_or(rate, Rate::from_bps);
         let own = QUEUED_SEGMENTS * self.segment;
+        let (noise, waits) = (self.noise(), rate.transmission_time(own));
+        self.noisy = (self.noisy + 1) * u32::from(noise > waits / NOISE_DIVISOR);
         let round = Round {
             held: Held {
                 now: held,
                 most: self.held_at(most).unwrap_or(held),
             },
             queue,
-            target: self.noise().max(rate.transmission_time(own)),
+            target: noise.max(waits),
             empty: most.transmission_time(own),
+            shared: self.left_by_others(rate, most),
             shortest,
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
@@ -266,6 +277,17 @@ impl Adaptive {
             Mode::Competing => self.on_round_competing(&round, view),
         }
         self.window = self.bounded(self.window);
+    }
+
+    /// How long what a few flows of this kind leave in the queue takes at most, each with as many segments as this one and the rate of this
+    /// one. Where round trips vary all the time nothing can be left to them: what looks like their segments may be anything.
+    fn left_by_others(&self, rate: Rate, most: Rate) -> Duration {
+        let own = QUEUED_SEGMENTS * self.segment;
+        if self.noisy >= CYCLE_ROUNDS {
+            return most.transmission_time(own);
+        }
+        let longest = most.transmission_time(SHARERS * own);
+        rate.min(most).transmission_time(own).min(longest)
     }
 
     /// A round is over: did the application leave the path unused, with nothing waiting in it?

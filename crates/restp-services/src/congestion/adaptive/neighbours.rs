@@ -100,6 +100,11 @@ impl Neighbours {
         is_met
     }
 
+    /// This flow gives way for a trial, and it is not known yet whether anybody is there.
+    pub fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
     /// The first rounds of a trial: the window stays as it is.
     pub fn is_deciding(&self) -> bool {
         self.trial.is_some_and(|trial| trial.rounds < TRIAL_ROUNDS)

@@ -6,10 +6,11 @@ use restp_base::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub held: Held,
-    /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, and what
-    /// counts as nothing.
+    /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, what
+    /// counts as nothing, and what a few flows of this kind leave when each has just taken its own segments out.
     pub queue: Duration,
     pub target: Duration,
     pub empty: Duration,
+    pub shared: Duration,
     pub shortest: Duration,
 }

@@ -14,9 +14,15 @@ impl Adaptive {
         }
         let standing = round.shortest + round.queue;
         let pace = self.pace(standing);
+        // Who has competed has seen a neighbour: then any queue that stays is his.
+        let empty = if self.neighbours.is_on_trial() {
+            round.empty
+        } else {
+            round.shared
+        };
         let is_met = self
             .neighbours
-            .on_round(view.now, self.window, round.queue, round.empty, pace);
+            .on_round(view.now, self.window, round.queue, empty, pace);
         match self.doubt.on_round() {
             Some(Shown::Follows) => {
                 self.neighbours.on_neighbour(view.now, pace);
@@ -28,9 +34,7 @@ impl Adaptive {
             None => {}
         }
         if !self.neighbours.is_deciding() && !self.doubt.is_testing() {
-            self.window = self
-                .alone
-                .on_round(self.window, round.held, round.queue, round.target, own / 2);
+            self.window = self.alone.on_round(self.window, round, own / 2);
         }
         let nearly_empty = round.shortest + round.empty;
         if self

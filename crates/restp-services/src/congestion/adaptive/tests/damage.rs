@@ -102,6 +102,7 @@ fn who_has_just_lost_his_window_tests_nothing() {
             queue: Duration::ZERO,
             target: BASE,
             empty: BASE,
+            shared: BASE,
             shortest: BASE,
         };
         let view = life.view(BASE);
