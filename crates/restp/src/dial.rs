@@ -1,7 +1,8 @@
 //! Connections that this host opens, and who is at their other end: the one that is expected, one that is met for the first time
 //! and remembered, or nobody ([`Trust`](crate::Trust)).
 
-use crate::connection::{ConnectError, Connection};
+use crate::connect_error::ConnectError;
+use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use restp_seal::{Fault, PublicKey};
 use std::collections::BTreeSet;

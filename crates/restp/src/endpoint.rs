@@ -1,6 +1,7 @@
 //! What an async user holds of a host: it opens and accepts connections, many over the same sockets.
 
-use crate::connection::{ConnectError, Connection};
+use crate::connect_error::ConnectError;
+use crate::connection::Connection;
 use crate::driver::shared::{FlowState, Shared};
 use crate::driver::{Driver, Joining};
 use crate::locals::{self, Local, Locals, Present, makes_sense};

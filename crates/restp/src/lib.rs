@@ -56,6 +56,7 @@ pub mod algorithms;
 pub mod bi_stream;
 mod call;
 pub mod clock;
+mod connect_error;
 pub mod connection;
 mod dial;
 mod driver;
@@ -83,7 +84,8 @@ mod watch;
 
 pub use bi_stream::{BiStream, StreamReadError};
 pub use call::Caller;
-pub use connection::{ConnectError, Connection, SendError};
+pub use connect_error::ConnectError;
+pub use connection::{Connection, SendError};
 pub use driver::shared::PathEvent;
 pub use endpoint::Endpoint;
 #[cfg(unix)]
