@@ -21,7 +21,7 @@ pub mod flags {
     pub const LAST: u8 = 0x40;
     /// The chunk is a manifest.
     pub const MANIFEST: u8 = 0x20;
-    /// A cache answers.
+    /// A cache answers, sooner than the way to the producer and back takes.
     pub const CACHE: u8 = 0x10;
     /// A snapshot of what the consumer holds is there.
     pub const SNAPSHOT: u8 = 0x08;

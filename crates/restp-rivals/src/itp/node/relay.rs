@@ -150,6 +150,11 @@ impl Relay {
         if let Some(pending) = self.pending.get_mut(&question) {
             self.counters.joined += 1;
             pending.asked_at = now;
+            // What answers it has been asked for before, and comes sooner than the way there and back takes.
+            let waiter = Waiter {
+                flags: waiter.flags | flags::CACHE,
+                ..waiter
+            };
             match pending.waiters.iter().position(|known| known.path == path) {
                 Some(known) => pending.waiters[known] = waiter,
                 None if pending.waiters.len() < MOST_WAITERS && self.seats.take(source) => {
@@ -456,7 +461,7 @@ impl Relay {
 fn refuse(waiter: &Waiter, code: Refusal) -> Datagram {
     message::datagram(
         waiter.path,
-        &message::refusal(waiter.pointer, waiter.flags, code),
+        &message::refusal(waiter.pointer, waiter.flags & flags::MANIFEST, code),
         Bytes::new(),
     )
 }
