@@ -68,26 +68,18 @@ impl Endpoint {
     pub fn open_to(&self, remotes: &[SocketAddr], port: u16) -> Result<Connection, ConnectError> {
         self.expect_one_host(remotes)?;
         let paths = self.paths_to(remotes);
-        if let Some(error) = remotes
-            .iter()
-            .find_map(|remote| self.lacks_route(*remote))
-            .filter(|_| paths.is_empty())
-        {
-            return Err(error);
+        if paths.is_empty() {
+            let mut errors = remotes.iter().filter_map(|remote| self.source_for(*remote).err());
+            let is_for_now = |error: &ConnectError| matches!(error, ConnectError::NoRoute { .. });
+            if let Some(error) = errors.find(is_for_now) {
+                return Err(error);
+            }
         }
         let connection = self.open_paths(&paths, port)?;
         if let Some(state) = self.shared.lock().flows.get_mut(&connection.id()) {
             state.remotes = remotes.to_vec();
         }
         Ok(connection)
-    }
-
-    /// Why no socket that could has a way to `remote` now.
-    fn lacks_route(&self, remote: SocketAddr) -> Option<ConnectError> {
-        let sockets = self.sockets();
-        let mut sources = sockets.iter().filter(|socket| socket.has_family_of(remote.ip()));
-        let error = sources.find_map(|socket| socket.source_for(remote).err())?;
-        Some(ConnectError::unreached(remote, error))
     }
 
     /// A key that is known of one address is that of all.

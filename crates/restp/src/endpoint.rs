@@ -269,7 +269,7 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
             .unwrap_or(PathAddress::UNSET.local)
     }
 
-    pub(crate) fn sockets(&self) -> Arc<[Arc<Socket>]> {
+    fn sockets(&self) -> Arc<[Arc<Socket>]> {
         self.shared.lock().sockets.clone()
     }
 
@@ -320,17 +320,23 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// # Errors
     /// When no local socket reaches `remote` or the machine cannot open the flow.
     pub fn open(&self, remote: SocketAddr, port: u16) -> Result<Connection<M>, ConnectError> {
-        let unreachable = |source| ConnectError::unreached(remote, source);
-        let sockets = self.sockets();
-        let socket = sockets.iter().find(|socket| socket.has_family_of(remote.ip()));
-        let socket = socket.ok_or_else(|| {
-            unreachable(io::Error::new(
-                io::ErrorKind::AddrNotAvailable,
-                "no local address of the same IP version is bound",
-            ))
-        })?;
-        let local = socket.source_for(remote).map_err(unreachable)?;
+        let local = self.source_for(remote)?;
         self.open_on(PathAddress { local, remote }, port)
+    }
+
+    /// Where datagrams to `remote` leave from now.
+    pub(crate) fn source_for(&self, remote: SocketAddr) -> Result<SocketAddr, ConnectError> {
+        let unreached = |source| ConnectError::unreached(remote, source);
+        let sockets = self.sockets();
+        if let Some(socket) = sockets.iter().find(|socket| socket.has_family_of(remote.ip())) {
+            return socket.source_for(remote).map_err(unreached);
+        }
+        let rule = "no local address of the same IP version is bound";
+        let source = io::Error::new(io::ErrorKind::AddrNotAvailable, rule);
+        Err(match self.shared.lock().follows_links() {
+            true => ConnectError::NoRoute { remote, source },
+            false => unreached(source),
+        })
     }
 
     /// Opens a connection from a certain local address, one of [`Endpoint::local_addrs`] (or, where that is the

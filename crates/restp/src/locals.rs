@@ -132,21 +132,29 @@ impl Locals {
             seen: usable(present),
             lost: BTreeSet::new(),
         };
+        let mut not_yet = None;
         for one in wanted {
-            let addresses: Vec<_> = addresses(one, present).collect();
-            let is_only = addresses.len() == 1;
-            for (address, device) in addresses {
+            let is_named = matches!(one, Local::Address(_));
+            for (address, device) in addresses(one, present) {
                 if locals.has(address) {
                     continue;
                 }
                 match locals.open(address, device, present) {
                     // One of IPv6 that is being checked for duplicates. The others serve meanwhile, and it is noticed when it is ready.
-                    Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable && !is_only => {
+                    Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable && !is_named => {
                         tracing::debug!(%address, %error, "not bound yet");
+                        not_yet = not_yet.or(Some(error));
                     }
                     opened => _ = opened?,
                 }
             }
+            // Elsewhere nobody tells when it gets one.
+            if !cfg!(target_os = "linux") && addresses(one, present).next().is_none() {
+                return Err(without_address(one));
+            }
+        }
+        if let Some(error) = not_yet.filter(|_| locals.places.is_empty()) {
+            return Err(error);
         }
         locals.some()
     }
@@ -179,11 +187,7 @@ impl Locals {
     fn some(self) -> io::Result<Self> {
         if self.places.is_empty() {
             if let Some(one) = self.wanted.first() {
-                let rule = "name an interface that has an address, as `ip address` lists them";
-                return Err(io::Error::new(
-                    io::ErrorKind::AddrNotAvailable,
-                    format!("{one} has no address; {rule}"),
-                ));
+                return Err(without_address(one));
             }
             let rule = "an endpoint needs at least one local address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, rule));
@@ -218,6 +222,11 @@ impl Locals {
     /// Had this host the address `ip`, and has it no more?
     pub(crate) fn has_lost(&self, ip: IpAddr) -> bool {
         self.lost.contains(&ip)
+    }
+
+    /// Do sockets come with addresses that an interface gets later?
+    pub(crate) fn follow_links(&self) -> bool {
+        cfg!(target_os = "linux") && self.wanted.iter().any(|one| !matches!(one, Local::Address(_)))
     }
 
     /// The sockets that are open.
@@ -293,6 +302,14 @@ impl Place {
             change.notices.push((self.local, usable));
         }
     }
+}
+
+fn without_address(one: &Local) -> io::Error {
+    let rule = "name an interface that has an address, as `ip address` lists them";
+    io::Error::new(
+        io::ErrorKind::AddrNotAvailable,
+        format!("{one} has no address; {rule}"),
+    )
 }
 
 fn usable(present: &[Present]) -> BTreeMap<IpAddr, bool> {

@@ -1,6 +1,6 @@
 //! `restp cache`: what others fetch, kept for those who fetch it next.
 
-use super::dial::listed;
+use super::reach::listed;
 use super::{host, node, run};
 use crate::args::Cache;
 use crate::content::{DiskStore, Kept, StoreStats};

@@ -1,7 +1,7 @@
 //! What carries the bytes of one TCP connection to a server. This is the only place that knows that each has a stream of its own in one
 //! association with the server, so that only the first costs a handshake, and none has to learn again what the paths take.
 
-use super::dial::{self, Attempt};
+use super::reach::{self, Attempt};
 use crate::datagrams::{Message, Open, Operation as DatagramOperation, deadline_of};
 use crate::failure::Failure;
 use crate::output::{note, span};
@@ -117,7 +117,7 @@ impl Carriers {
     pub async fn meet(&self) -> Result<Connection, Failure> {
         let addresses = self.addresses();
         let places = (&addresses[..], self.port);
-        let connection = dial::connect(&self.endpoint, places, self.all_paths, self.user_timeout).await?;
+        let connection = reach::connect(&self.endpoint, places, self.all_paths, self.user_timeout).await?;
         self.remember(&connection);
         Ok(connection)
     }
@@ -235,7 +235,7 @@ impl Carriers {
             Attempt::Each(HEAD_START_OF_KNOWN)
         };
         let places = (&addresses[..], self.port);
-        let connection = dial::reach(&self.endpoint, places, attempt, self.user_timeout).await;
+        let connection = reach::reach(&self.endpoint, places, attempt, self.user_timeout).await;
         let connection = connection.map_err(|failure| OpenError::Unreached(failure.message().into()))?;
         self.remember(&connection);
         Ok(connection)

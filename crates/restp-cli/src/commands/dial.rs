@@ -1,34 +1,18 @@
-//! The way to another host, as the arguments say: addresses, sockets, composition, keys, and a connection.
+//! The way to another host, as the arguments say: addresses, sockets, composition and keys.
 
 use super::trust::Trust;
+use super::warn_of_plain;
 use super::words::Receiver;
-use super::{std_duration, warn_of_plain};
 use crate::address;
 use crate::args::{CompositionArgs, LinkArgs};
 use crate::failure::Failure;
 use crate::keys;
 use crate::links;
-use crate::output::{note, span};
 use crate::plan;
-use crate::progress::Progress;
 use crate::user_timeout::bear;
-use restp::{
-    CloseReason, Composition, ConnectError, Connection, Endpoint, EndpointConfig, Identity, Local, Security,
-};
+use restp::{Composition, Endpoint, EndpointConfig, Identity, Local, Security};
 use restp_base::time::Duration;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::timeout;
-
-/// Head start of each address over the next one (RFC 8305 §8).
-pub const HEAD_START: std::time::Duration = std::time::Duration::from_millis(250);
-
-/// Who waits longer for an answer is told what for.
-pub const SOON: std::time::Duration = std::time::Duration::from_millis(500);
-
-const CHECK: &str = "check that `restp recv` or `restp serve` runs there, with or without --plain as here, that the ticket is its latest, and that firewalls let UDP \
-                     through to that port (--timeout waits longer)";
 
 /// Where the receivers can be reached: as said, or as their tickets say; each address once.
 ///
@@ -175,177 +159,6 @@ pub fn bind(
         .map_err(|error| Failure::operation(format!("no socket: {error}")))
 }
 
-/// How several addresses are tried.
-#[derive(Clone, Copy, Debug)]
-pub enum Attempt {
-    /// One connection over every path.
-    AllPaths,
-    /// A connection to each address, so much after the one before, until one stands.
-    Each(std::time::Duration),
-}
-
-impl Attempt {
-    /// The first one to addresses of which nothing is known.
-    pub fn first(all_paths: bool) -> Self {
-        if all_paths {
-            Attempt::AllPaths
-        } else {
-            Attempt::Each(HEAD_START)
-        }
-    }
-}
-
-/// [`reach`], and says whom it tries to reach.
-///
-/// # Errors
-/// When nobody answers there, or somebody else.
-pub async fn connect(
-    endpoint: &Arc<Endpoint>,
-    places: (&[SocketAddr], u16),
-    all_paths: bool,
-    user_timeout: Duration,
-) -> Result<Connection, Failure> {
-    let progress = Progress::new();
-    let trying = async {
-        tokio::time::sleep(SOON).await;
-        let _line = progress.trying(&format!("trying to reach {}", listed(places.0)));
-        std::future::pending::<std::convert::Infallible>().await
-    };
-    tokio::select! {
-        connected = reach(endpoint, places, Attempt::first(all_paths), user_timeout) => connected,
-        never = trying => match never {},
-    }
-}
-
-/// Waits for a connection to one of `addresses`, or over all of them, as long as `user_timeout` lasts: also for a network that leads there.
-///
-/// # Errors
-/// When nobody answers there, or somebody else.
-pub async fn reach(
-    endpoint: &Arc<Endpoint>,
-    (addresses, port): (&[SocketAddr], u16),
-    attempt: Attempt,
-    user_timeout: Duration,
-) -> Result<Connection, Failure> {
-    let mut is_told = false;
-    let connected = async {
-        loop {
-            let missed = match attempt_once(endpoint, addresses, port, attempt).await {
-                Ok(connection) => return Ok(connection),
-                Err(missed) => missed,
-            };
-            if !missed.iter().all(Missed::is_for_want_of_a_route) {
-                let whys: Vec<_> = missed.into_iter().map(|missed| missed.why(addresses)).collect();
-                return Err(Failure::operation(format!("no connection: {}", whys.join("; "))));
-            }
-            if !std::mem::replace(&mut is_told, true) {
-                note(format!(
-                    "no network leads to {} now; waiting for one",
-                    listed(addresses)
-                ));
-            }
-            tokio::time::sleep(SOON).await;
-        }
-    };
-    match timeout(std_duration(user_timeout), connected).await {
-        Ok(connected) => connected,
-        Err(_) if endpoint.paths_to(addresses).is_empty() => Err(Failure::operation(format!(
-            "no network led to {} within {}; check the links of this host (--timeout waits longer)",
-            listed(addresses),
-            span(user_timeout)
-        ))),
-        Err(_) => Err(Failure::operation(format!(
-            "nobody answered at {} within {}; {CHECK}",
-            listed(addresses),
-            span(user_timeout)
-        ))),
-    }
-}
-
-/// Why there is no connection.
-enum Missed {
-    /// To this address, or to all of them.
-    Opening(Option<SocketAddr>, ConnectError),
-    Task(JoinError),
-}
-
-impl Missed {
-    fn is_for_want_of_a_route(&self) -> bool {
-        matches!(self, Missed::Opening(_, ConnectError::NoRoute { .. }))
-    }
-
-    fn why(self, addresses: &[SocketAddr]) -> String {
-        match self {
-            Missed::Opening(Some(address), error) if addresses.len() > 1 => {
-                format!("{address}: {}", explained(&error))
-            }
-            Missed::Opening(_, error) => explained(&error),
-            Missed::Task(error) => error.to_string(),
-        }
-    }
-}
-
-async fn attempt_once(
-    endpoint: &Arc<Endpoint>,
-    addresses: &[SocketAddr],
-    port: u16,
-    attempt: Attempt,
-) -> Result<Connection, Vec<Missed>> {
-    match attempt {
-        Attempt::AllPaths => {
-            let connected = endpoint.connect_to(addresses, port).await;
-            connected.map_err(|error| vec![Missed::Opening(None, error)])
-        }
-        Attempt::Each(head_start) => first_of(endpoint, addresses, port, head_start).await,
-    }
-}
-
-/// Tickets of receivers and servers look alike.
-fn explained(error: &ConnectError) -> String {
-    match error {
-        ConnectError::Closed(CloseReason::Refused) => format!(
-            "{error}; take the ticket of `restp recv` for `restp send`, and that of `restp serve` for `pipe`, `forward` and `tunnel`"
-        ),
-        other => other.to_string(),
-    }
-}
-
-/// As they are told to people.
-pub fn listed(addresses: &[SocketAddr]) -> String {
-    let words: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    words.join(", ")
-}
-
-/// Opens connections to all addresses, each `head_start` after the one before, and takes the first that stands.
-async fn first_of(
-    endpoint: &Arc<Endpoint>,
-    addresses: &[SocketAddr],
-    port: u16,
-    head_start: std::time::Duration,
-) -> Result<Connection, Vec<Missed>> {
-    let mut attempts = JoinSet::new(); // whatever is left of it is broken off with it
-    for (place, &address) in (0..).zip(addresses) {
-        let endpoint = endpoint.clone();
-        attempts.spawn(async move {
-            tokio::time::sleep(head_start * place).await;
-            let connected = endpoint.connect(address, port).await;
-            connected.map_err(|error| Missed::Opening(Some(address), error))
-        });
-    }
-    let mut missed = Vec::new();
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt {
-            Ok(Ok(connection)) => {
-                attempts.shutdown().await;
-                return Ok(connection);
-            }
-            Ok(Err(why)) => missed.push(why),
-            Err(error) => missed.push(Missed::Task(error)),
-        }
-    }
-    Err(missed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,14 +179,6 @@ mod tests {
         let replaced = addresses(&arguments(&["127.0.0.1:3"]), &to).expect("addresses");
         assert_eq!(replaced, ["127.0.0.1:3".parse().expect("an address")]);
         assert!(addresses(&arguments(&["no address"]), &to).is_err());
-    }
-
-    #[test]
-    fn who_takes_the_ticket_of_another_command_is_told_so() {
-        let refused = explained(&ConnectError::Closed(CloseReason::Refused));
-        assert!(refused.contains("refused") && refused.contains("`restp serve` for `pipe`"));
-        let reset = explained(&ConnectError::Closed(CloseReason::Reset));
-        assert!(!reset.contains("ticket"), "{reset}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `restp fetch`: what was published, from several sources at once.
 
-use super::dial::{SOON, listed};
+use super::reach::{SOON, listed};
 use super::{node, run, std_duration};
 use crate::args::Fetch;
 use crate::content::{ContentTicket, Download, DownloadError};
@@ -258,7 +258,15 @@ impl Running {
         let sources = self.endpoint.call(|node, _| node.sources(self.flow));
         let each: Vec<_> = sources
             .iter()
-            .map(|source| format!("{}: {}", source.remote, complaint(source)))
+            .map(|source| {
+                let is_away = source.bytes == 0 && self.endpoint.paths_to(&[source.remote]).is_empty();
+                let why = if is_away {
+                    "no network leads there now".into()
+                } else {
+                    complaint(source)
+                };
+                format!("{}: {why}", source.remote)
+            })
             .collect();
         match each.is_empty() {
             true => "no address can be reached from here".into(),

@@ -23,6 +23,7 @@ pub mod paths;
 pub mod pipe;
 pub mod profiles;
 pub mod publish;
+mod reach;
 pub mod recv;
 pub mod relay;
 pub mod report;

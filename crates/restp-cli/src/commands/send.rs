@@ -3,7 +3,7 @@
 use super::resumption_cache::ResumptionCache;
 use super::trust::Trust;
 use super::words::Words;
-use super::{GOODBYE, dial, run};
+use super::{GOODBYE, dial, reach, run};
 use crate::args::Send;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -216,10 +216,14 @@ impl Plan<'_> {
         let others: Vec<_> = others.collect();
         let there = [first];
         let elsewhere = async {
-            let silent = timeout(dial::HEAD_START, early.established()).await.is_err();
-            match others.as_slice() {
-                [_, ..] if silent => self.connect(endpoint, &others).await.ok(),
-                _ => None,
+            let silent = timeout(reach::HEAD_START, early.established()).await.is_err();
+            if others.is_empty() || !silent {
+                return None;
+            }
+            // The others may wait for a network: who answers here meanwhile is not left for one that comes.
+            tokio::select! {
+                connected = self.connect(endpoint, &others) => connected.ok(),
+                Ok(()) = early.established() => None,
             }
         };
         let instead = tokio::select! {
@@ -291,7 +295,7 @@ impl Plan<'_> {
         endpoint: &Arc<Endpoint>,
         addresses: &[SocketAddr],
     ) -> Result<Connection, Failure> {
-        dial::connect(
+        reach::connect(
             endpoint,
             (addresses, SERVICE_PORT),
             self.all_paths,

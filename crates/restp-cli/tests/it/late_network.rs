@@ -87,8 +87,8 @@ fn what_is_published_is_fetched_once_there_is_a_network() {
         "60s",
         "--json",
     ];
-    let fetching = Running::start_inside(place, &fetch);
-    crate::common::pause(std::time::Duration::from_millis(300)); // it may have asked in vain by then
+    let mut fetching = Running::start_inside(place, &fetch);
+    fetching.overhear("asking 10.77.0.1");
     come();
     assert_eq!(fetching.end().code, Some(0));
     assert_eq!(names(inbox.path()), ["chart.bin"]);

@@ -192,6 +192,11 @@ impl<M: Machine> Core<M> {
         }
     }
 
+    /// May sockets come later, with an address that a link gets?
+    pub(crate) fn follows_links(&self) -> bool {
+        self.locals.follow_links()
+    }
+
     /// This host has the addresses `present`, or its routes have changed: sockets, the machine and flows that take
     /// every path follow.
     pub(crate) fn on_network_change(&mut self, present: &[Present]) {

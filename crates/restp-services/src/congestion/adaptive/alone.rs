@@ -8,10 +8,10 @@ use restp_base::time::Duration;
 /// Rounds of growth before it doubles from round to round: so long the queue takes to answer.
 const STEADY_ROUNDS: u32 = 3;
 /// A jump that fills the queue shows it within so many rounds. Then another flow has what the path once held, and none is tried for so many
-/// rounds, and for twice as many after each that does: the highest rate of late is forgotten sooner.
+/// rounds, and for twice as many after each that does.
 const TELLING_ROUNDS: u32 = 2;
 const SHORTEST_BAR: u32 = 8;
-const LONGEST_BAR: u32 = 1024;
+const LONGEST_BAR: u32 = 128;
 /// Doublings at most: beyond, growth is bounded by the window.
 const MOST_DOUBLINGS: u32 = 16;
 
@@ -62,7 +62,11 @@ impl Alone {
             held, queue, target, ..
         } = *round;
         self.barred = self.barred.saturating_sub(1);
-        self.jump = self.jump.and_then(Jump::go_on);
+        let jump = self.jump.take();
+        self.jump = jump.and_then(Jump::go_on);
+        if jump.is_some() && self.jump.is_none() {
+            self.bar /= 2; // the path held it
+        }
         if self.settling {
             self.settling = false;
             return window;

@@ -84,7 +84,7 @@ pub struct Adaptive {
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
-    alone: Alone,
+    alone: Box<Alone>,
     neighbours: Neighbours,
     damage: Damage,
     doubt: Doubt,
@@ -120,7 +120,7 @@ impl Adaptive {
             sustained: Box::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
-            alone: Alone::default(),
+            alone: Box::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
             doubt: Doubt::default(),
@@ -252,7 +252,7 @@ impl Adaptive {
         let most = self.most.get().map_or(rate, Rate::from_bps);
         let own = QUEUED_SEGMENTS * self.segment;
         let (noise, waits) = (self.noise(), rate.transmission_time(own));
-        self.noisy = (self.noisy + 1) * u32::from(noise > waits / NOISE_DIVISOR);
+        self.noisy = self.noisy.saturating_add(1) * u32::from(noise > waits / NOISE_DIVISOR);
         let round = Round {
             held: Held {
                 now: held,
@@ -331,7 +331,7 @@ impl Adaptive {
         self.doubt.forget();
         self.trips.begin_rounds();
         self.mode = Mode::Alone;
-        self.alone = Alone::default();
+        *self.alone = Alone::default();
         self.window = self.bounded(held.min(self.window));
     }
 

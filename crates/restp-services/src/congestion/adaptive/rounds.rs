@@ -53,7 +53,7 @@ impl Adaptive {
         let smaller = self.window / 10 * 7;
         if self.doubt.is_due(smaller / self.segment) {
             self.doubt.begin(self.window);
-            self.alone = Alone::default();
+            *self.alone = Alone::default();
             self.window = smaller;
         }
     }

@@ -288,7 +288,7 @@ fn what_acknowledgements_hold_back_may_leave_beyond_the_window() {
 #[test]
 fn what_is_not_delivered_does_not_count() {
     let mut life = Life::alone();
-    life.control.alone = Alone::default();
+    *life.control.alone = Alone::default();
     let held = life.control.held().unwrap();
     for _ in 0..40 {
         life.control.window = (life.control.window * 2).min(10 * HOLDS);
@@ -307,7 +307,7 @@ fn a_path_holds_two_segments_more_where_acknowledgements_wait() {
 #[test]
 fn with_a_short_queue_it_grows_by_two_segments_in_a_round() {
     let mut life = Life::alone();
-    life.control.alone = Alone::default();
+    *life.control.alone = Alone::default();
     life.control.window = HOLDS + 2 * SEGMENT;
     let before = life.control.window;
     life.round();
