@@ -327,7 +327,9 @@ fn explain(error: &SendError, peer: &str, silent_for: Duration) -> String {
             span(*silence)
         ),
         SendError::Connection(CloseReason::Reset) => {
-            format!("the receiver at {peer} broke the transfer off; look at what it says, then send again")
+            format!(
+                "the receiver at {peer} broke the transfer off: it has ended, or somebody with this key sends the same from elsewhere; look at what it says, then send again"
+            )
         }
         SendError::Connection(CloseReason::Finished) => {
             format!("the receiver at {peer} ended the connection without a verdict; send again")

@@ -21,6 +21,7 @@ fn without_network(test: &str) -> Option<(Namespaces, impl Fn())> {
     let come = move || {
         inside(&name, &["ip", "address", "add", &address, "dev", "lo"]);
         inside(&name, &["ip", "link", "set", "lo", "up"]);
+        assert!(inside(&name, &["ip", "address"]).contains(HERE), "no address");
     };
     Some((namespaces, come))
 }
@@ -60,6 +61,46 @@ fn a_transfer_waits_for_a_network() {
     assert_eq!(sender.end().code, Some(0));
     assert_eq!(receiver.end().code, Some(0));
     assert_eq!(names(inbox.path()), ["note.txt"]);
+}
+
+/// One address that leads somewhere, where nobody is, keeps the other from no network that comes: not over one path, nor over all.
+#[test]
+fn an_address_where_nobody_answers_does_not_hide_that_another_has_no_network_yet() {
+    for (test, set) in [("one", "paths=single"), ("all", "paths=spreading")] {
+        let Some((namespaces, come)) = without_network(test) else {
+            return;
+        };
+        let place = &namespaces.0[0];
+        inside(place, &["ip", "link", "add", "quiet", "type", "dummy"]);
+        inside(place, &["ip", "address", "add", "10.88.0.1/24", "dev", "quiet"]);
+        inside(place, &["ip", "link", "set", "quiet", "up"]);
+        let (folder, inbox) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = write(folder.path(), "note.txt", b"late");
+        let (file, dir) = (file.to_str().unwrap(), inbox.path().to_str().unwrap());
+        let receive = [
+            "recv",
+            "--open",
+            "--listen",
+            "0.0.0.0:7072",
+            "--dir",
+            dir,
+            "--json",
+        ];
+        let mut receiver = Running::start_inside(place, &receive);
+        receiver.json();
+        let addresses = ["--address", "10.88.0.9:7072", "--address", "10.77.0.1:7072"];
+        let send = [
+            &["send", file, "10.77.0.1:7072", "--timeout", "60s", "--set", set][..],
+            &addresses,
+        ]
+        .concat();
+        let mut sender = Running::start_inside(place, &send);
+        sender.overhear("trying to reach 10.88.0.9:7072");
+        come();
+        let sent = sender.end();
+        assert_eq!(sent.code, Some(0), "{test}: {sent:?}");
+        assert_eq!(names(inbox.path()), ["note.txt"]);
+    }
 }
 
 #[test]
