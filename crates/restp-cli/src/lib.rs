@@ -25,6 +25,7 @@ mod plan;
 mod progress;
 mod qlog;
 mod socks;
+mod stdin;
 mod subnet;
 mod toml_file;
 pub mod transfer;

@@ -63,6 +63,7 @@ impl Ready {
 
 /// Carries out what is typed until there is no more.
 async fn commands(control: Control, output: Output) {
+    crate::stdin::is_read_from_now();
     let mut lines = BufReader::new(stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         if line.trim().is_empty() {

@@ -38,6 +38,7 @@ pub mod tunnel;
 mod words;
 
 use crate::failure::Failure;
+use crate::stdin;
 use crate::user_timeout::bear;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
@@ -61,8 +62,12 @@ fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failur
         bear_file_size_limits();
         command.await
     });
-    // Temporary files are removed by their threads.
-    runtime.shutdown_timeout(THREADS_END);
+    if stdin::is_read() {
+        runtime.shutdown_background();
+    } else {
+        // Temporary files are removed by their threads.
+        runtime.shutdown_timeout(THREADS_END);
+    }
     result
 }
 

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::interrupt::hangup;
 use crate::links::Use;
 use crate::pipe::{Operation, Place};
+use crate::stdin;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -28,6 +29,7 @@ pub fn execute(arguments: &Pipe) -> Result<(), Failure> {
         interrupted,
         async |client| {
             let carrier = client.open(Operation::Connect(target)).await?;
+            stdin::is_read_from_now();
             let hangup = hangup()?; // ssh ends its ProxyCommand with it: nothing to complain of, but the far end has to know
             let joined = tokio::select! {
                 joined = carrier.join(tokio::io::stdin(), Output(tokio::io::stdout())) => joined,

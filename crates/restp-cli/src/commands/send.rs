@@ -13,6 +13,7 @@ use crate::output::{Output, span};
 use crate::plan;
 use crate::progress::Progress;
 use crate::qlog;
+use crate::stdin;
 use crate::transfer::{
     self, Capability, Introduction, Outcome, SERVICE_PORT, STDIN, Selection, SendError, Source, SourceError,
     Ticket, Unsendable, Watch,
@@ -52,6 +53,9 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
     let traces = arguments.qlog.folder()?;
     let limit = arguments.limit.as_deref().map(plan::limit).transpose()?;
     let reads_stdin = paths.iter().any(|path| path.as_os_str() == STDIN);
+    if reads_stdin {
+        stdin::is_read_from_now();
+    }
     let selection = Selection {
         unsendable: if arguments.skip {
             Unsendable::LeftOut
