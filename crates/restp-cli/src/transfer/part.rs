@@ -110,7 +110,9 @@ impl Part {
         // Who cleans may remove it between two looks: the next finds none.
         let file = match open(&folder, &name)? {
             Some(file) => file,
-            None => open(&folder, &name)?.ok_or(io::ErrorKind::NotFound)?,
+            None => open(&folder, &name)?.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, "the folder it goes to has been removed")
+            })?,
         };
         Ok(Part {
             folder,

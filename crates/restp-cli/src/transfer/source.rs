@@ -74,7 +74,7 @@ pub enum SourceError {
     #[error("{}: the system tells no length; send it by itself, or copy it to a regular file first", .0.display())]
     Untold(PathBuf),
     /// It has another length or another time of change than at the start.
-    #[error("{} {how} while it was sent; send it again when nobody writes to it", .path.display())]
+    #[error("{} {how} while it was read; do it again when nobody writes to it", .path.display())]
     Changed {
         /// The file.
         path: PathBuf,
