@@ -99,3 +99,25 @@ fn congestion_once_costs_three_tenths_and_twice_means_a_neighbour() {
     life.lose();
     assert_eq!(life.control.mode, Mode::Competing);
 }
+
+/// Four segments take 4 ms at 8 Mbit/s.
+#[test]
+fn what_others_of_its_kind_leave_is_no_queue_but_for_those_who_vary_all_the_time() {
+    let mut control = Adaptive::new(&AdaptiveParams, SEGMENT);
+    let left = |control: &Adaptive, now, most| {
+        let mbits = |rate: u64| Rate::from_bps(rate * 1_000_000);
+        control.left_by_others(mbits(now), mbits(most)).as_micros()
+    };
+    assert_eq!(left(&control, 8, 8), 4_000);
+    assert_eq!(left(&control, 9, 8), 4_000, "no less than counts as nothing");
+    assert_eq!(left(&control, 5, 8), 6_400, "at the rate of this flow");
+    assert_eq!(
+        left(&control, 1, 8),
+        8_000,
+        "two flows, and not as many as a neighbour likes"
+    );
+    control.noisy = CYCLE_ROUNDS - 1;
+    assert_eq!(left(&control, 5, 8), 6_400);
+    control.noisy = CYCLE_ROUNDS;
+    assert_eq!(left(&control, 5, 8), 4_000, "anything looks like their segments");
+}
