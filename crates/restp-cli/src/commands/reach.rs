@@ -219,7 +219,7 @@ async fn first_of(
             _ = looks.tick() => {}
         }
         routes.expect(attempts.len());
-        // Where the others have answered nobody waits for a network to one that may be another host.
+        // All others have failed: an address that no network leads to is not waited for.
         if !failures.is_empty() && routes.are_missing() {
             return Err(failures.join("; "));
         }

@@ -26,41 +26,53 @@ fn without_network(test: &str) -> Option<(Namespaces, impl Fn())> {
     Some((namespaces, come))
 }
 
+/// A receiver there, at every address and this port, and a file for it.
+struct Transfer {
+    receiver: Running,
+    folder: tempfile::TempDir,
+    inbox: tempfile::TempDir,
+}
+
+impl Transfer {
+    fn prepare(place: &str, port: u16, more: &[&str]) -> Self {
+        let (folder, inbox) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        write(folder.path(), "note.txt", b"late");
+        let (listen, dir) = (format!("0.0.0.0:{port}"), inbox.path().to_str().unwrap());
+        let receive = ["recv", "--open", "--listen", &listen, "--dir", dir, "--json"];
+        let mut receiver = Running::start_inside(place, &[&receive, more].concat());
+        receiver.json();
+        Transfer {
+            receiver,
+            folder,
+            inbox,
+        }
+    }
+
+    fn file(&self) -> String {
+        self.folder.path().join("note.txt").to_str().unwrap().to_owned()
+    }
+}
+
 #[test]
 fn a_transfer_waits_for_a_network() {
     let Some((namespaces, come)) = without_network("late") else {
         return;
     };
     let place = &namespaces.0[0];
-    let folder = tempfile::tempdir().unwrap();
-    let inbox = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "note.txt", b"late");
-    let (file, to) = (file.to_str().unwrap(), format!("{HERE}:7071"));
-    let dir = inbox.path().to_str().unwrap();
-    let receive = [
-        "recv",
-        "--open",
-        "--once",
-        "--listen",
-        "0.0.0.0:7071",
-        "--dir",
-        dir,
-        "--json",
-    ];
-    let mut receiver = Running::start_inside(place, &receive);
-    receiver.json();
-    let impatient = Running::start_inside(place, &["send", file, &to, "--timeout", "1s"]);
+    let transfer = Transfer::prepare(place, 7071, &["--once"]);
+    let (file, to) = (transfer.file(), format!("{HERE}:7071"));
+    let impatient = Running::start_inside(place, &["send", &file, &to, "--timeout", "1s"]);
     says(
         &impatient.end(),
         1,
         &["no network led to 10.77.0.1:7071", "links of this host"],
     );
-    let mut sender = Running::start_inside(place, &["send", file, &to, "--timeout", "60s"]);
+    let mut sender = Running::start_inside(place, &["send", &file, &to, "--timeout", "60s"]);
     sender.overhear("no network leads to 10.77.0.1:7071 now");
     come();
     assert_eq!(sender.end().code, Some(0));
-    assert_eq!(receiver.end().code, Some(0));
-    assert_eq!(names(inbox.path()), ["note.txt"]);
+    assert_eq!(transfer.receiver.end().code, Some(0));
+    assert_eq!(names(transfer.inbox.path()), ["note.txt"]);
 }
 
 /// One address that leads somewhere, where nobody is, keeps the other from no network that comes: not over one path, nor over all.
@@ -71,35 +83,21 @@ fn an_address_where_nobody_answers_does_not_hide_that_another_has_no_network_yet
             return;
         };
         let place = &namespaces.0[0];
-        inside(place, &["ip", "link", "add", "quiet", "type", "dummy"]);
+        // Nobody reads what goes into it.
+        inside(place, &["ip", "tuntap", "add", "quiet", "mode", "tun"]);
         inside(place, &["ip", "address", "add", "10.88.0.1/24", "dev", "quiet"]);
         inside(place, &["ip", "link", "set", "quiet", "up"]);
-        let (folder, inbox) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let file = write(folder.path(), "note.txt", b"late");
-        let (file, dir) = (file.to_str().unwrap(), inbox.path().to_str().unwrap());
-        let receive = [
-            "recv",
-            "--open",
-            "--listen",
-            "0.0.0.0:7072",
-            "--dir",
-            dir,
-            "--json",
-        ];
-        let mut receiver = Running::start_inside(place, &receive);
-        receiver.json();
+        assert!(inside(place, &["ip", "route", "get", "10.88.0.9"]).contains("quiet"));
+        let transfer = Transfer::prepare(place, 7072, &[]);
+        let file = transfer.file();
         let addresses = ["--address", "10.88.0.9:7072", "--address", "10.77.0.1:7072"];
-        let send = [
-            &["send", file, "10.77.0.1:7072", "--timeout", "60s", "--set", set][..],
-            &addresses,
-        ]
-        .concat();
-        let mut sender = Running::start_inside(place, &send);
+        let send = ["send", &file, "10.77.0.1:7072", "--timeout", "60s", "--set", set];
+        let mut sender = Running::start_inside(place, &[&send[..], &addresses].concat());
         sender.overhear("trying to reach 10.88.0.9:7072");
         come();
         let sent = sender.end();
         assert_eq!(sent.code, Some(0), "{test}: {sent:?}");
-        assert_eq!(names(inbox.path()), ["note.txt"]);
+        assert_eq!(names(transfer.inbox.path()), ["note.txt"]);
     }
 }
 
