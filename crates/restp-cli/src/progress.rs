@@ -1,7 +1,7 @@
 //! Progress on a terminal; nothing where standard error is no terminal.
 
 use crate::output::{self, Output};
-use crate::transfer::{Look, News};
+use crate::transfer::{Audience, Look, News};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use restp::{PathAddress, PathStats};
 use serde::Serialize;
@@ -198,7 +198,7 @@ impl News {
     pub fn tell(&self, progress: &Progress, output: Output) {
         let PathAddress { local, remote } = self.event.path;
         let (state, seconds) = (self.state(), self.seconds);
-        if output.json {
+        if output.json && self.audience != Audience::People {
             let news = PathNews {
                 event: "path",
                 local,
@@ -208,7 +208,7 @@ impl News {
             };
             // Nobody reads it: the result will say so.
             let _ = progress.aside(|| output.result(&news, |_| String::new()));
-        } else if self.is_for_people {
+        } else if !output.json && self.audience != Audience::Programs {
             progress.note(format!("{seconds:.2} s: path {local} - {remote} is {state}"));
         } else {
             tracing::debug!(%local, %remote, state, "path");

@@ -2,13 +2,12 @@
 
 use crate::connection::Connection;
 use crate::driver::shared::Shared;
-use crate::waiters::StreamWaiters;
+use crate::waiters::{Looked, Polled, StreamWaiters, until};
 use bytes::Bytes;
 use restp_base::flow::{FlowId, Read};
 use restp_base::machine::Machine;
 use restp_base::streams::{StreamEvent, StreamId, StreamOpenError, StreamRead, StreamWriteError, Streams};
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,17 +36,14 @@ impl<M: Machine> Connection<M> {
     /// # Errors
     /// When the connection carries no streams (`framing = "streams"` in its composition), is finished, or over.
     pub async fn open_stream(&self) -> Result<BiStream<M>, StreamOpenError> {
-        let opened = poll_fn(|cx| {
-            self.poll_streams(|streams, waiters| {
+        let opened = until(|| {
+            on_streams(&self.shared, self.flow, |streams, waiters| {
                 let (Some(streams), Some(waiters)) = (streams, waiters) else {
-                    return Poll::Ready(Err(StreamOpenError::Closed));
+                    return Ok(Err(StreamOpenError::Closed));
                 };
                 match streams.open() {
-                    Err(StreamOpenError::Limit) => {
-                        waiters.openers.register(cx);
-                        Poll::Pending
-                    }
-                    other => Poll::Ready(other),
+                    Err(StreamOpenError::Limit) => Err(waiters.openers.wait()),
+                    other => Ok(other),
                 }
             })
         });
@@ -57,41 +53,35 @@ impl<M: Machine> Connection<M> {
     /// Waits for the next stream that the peer opens. `None`: the peer has finished and opens no more, the connection is over, or
     /// carries none.
     pub async fn accept_stream(&self) -> Option<BiStream<M>> {
-        let accepted = poll_fn(|cx| self.poll_accept(cx));
+        let accepted = until(|| self.look_accept());
         Some(self.stream(accepted.await?))
     }
 
-    fn poll_accept(&self, cx: &Context<'_>) -> Poll<Option<StreamId>> {
+    fn look_accept(&self) -> Looked<Option<StreamId>> {
         let mut core = self.shared.lock();
         if core.broken {
-            return Poll::Ready(None);
+            return Ok(None);
         }
         let now = core.now();
         let core = &mut *core;
         core.wake_driver();
         let Some(streams) = core.machine.streams(now, self.flow) else {
-            return Poll::Ready(None);
+            return Ok(None);
         };
         let accepted = streams.accept();
         // Nothing but its end is read of a flow with streams.
         if accepted.is_some() || core.machine.read(now, self.flow) == Read::End {
-            return Poll::Ready(accepted);
+            return Ok(accepted);
         }
-        match core.flows.get_mut(&self.flow) {
-            Some(state) if state.closed.is_none() => {
-                state.streams.acceptors.register(cx);
-                Poll::Pending
-            }
-            _ => Poll::Ready(None),
+        match core.flows.get(&self.flow) {
+            Some(state) if state.closed.is_none() => Err(state.streams.acceptors.wait()),
+            _ => Ok(None),
         }
     }
 
     /// The composition has streams, and both ends know.
     pub fn carries_streams(&self) -> bool {
-        matches!(
-            self.poll_streams(|streams, _| Poll::Ready(streams.is_some())),
-            Poll::Ready(true)
-        )
+        on_streams(&self.shared, self.flow, |streams, _| streams.is_some())
     }
 
     fn stream(&self, id: StreamId) -> BiStream<M> {
@@ -102,14 +92,9 @@ impl<M: Machine> Connection<M> {
             finished: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             unread: Bytes::new(),
+            reading: Polled::default(),
+            writing: Polled::default(),
         }
-    }
-
-    fn poll_streams<T>(
-        &self,
-        call: impl FnOnce(Option<&mut dyn Streams>, Option<&mut StreamWaiters>) -> Poll<T>,
-    ) -> Poll<T> {
-        on_streams(&self.shared, self.flow, call)
     }
 }
 
@@ -175,6 +160,8 @@ pub struct BiStream<M: Machine = crate::Transport> {
     stopped: AtomicBool,
     /// Of what was read, for who takes fewer bytes at a time.
     unread: Bytes,
+    reading: Polled,
+    writing: Polled,
 }
 
 impl<M: Machine> BiStream<M> {
@@ -189,20 +176,17 @@ impl<M: Machine> BiStream<M> {
     /// # Errors
     /// When the peer has stopped reading, the direction was finished, or the connection is over.
     pub async fn send(&self, data: Bytes) -> Result<(), StreamWriteError> {
-        poll_fn(|cx| self.poll_send(cx, &data)).await
+        until(|| self.look_send(&data)).await
     }
 
-    fn poll_send(&self, cx: &Context<'_>, data: &Bytes) -> Poll<Result<(), StreamWriteError>> {
+    fn look_send(&self, data: &Bytes) -> Looked<Result<(), StreamWriteError>> {
         on_streams(&self.shared, self.flow, |streams, waiters| {
             let (Some(streams), Some(waiters)) = (streams, waiters) else {
-                return Poll::Ready(Err(StreamWriteError::Closed));
+                return Ok(Err(StreamWriteError::Closed));
             };
             match streams.write(self.id, data.clone()) {
-                Err(StreamWriteError::Blocked) => {
-                    waiters.writers.entry(self.id).or_default().register(cx);
-                    Poll::Pending
-                }
-                other => Poll::Ready(other),
+                Err(StreamWriteError::Blocked) => Err(waiters.writers.entry(self.id).or_default().wait()),
+                other => Ok(other),
             }
         })
     }
@@ -212,23 +196,20 @@ impl<M: Machine> BiStream<M> {
     /// # Errors
     /// When the peer has broken its direction off, or the connection ended first.
     pub async fn recv(&self) -> Result<Option<Bytes>, StreamReadError> {
-        poll_fn(|cx| self.poll_recv(cx)).await
+        until(|| self.look_recv()).await
     }
 
-    fn poll_recv(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, StreamReadError>> {
+    fn look_recv(&self) -> Looked<Result<Option<Bytes>, StreamReadError>> {
         on_streams(&self.shared, self.flow, |streams, waiters| {
             // A stream that is over reads as ended, but who stopped has not read to the end.
             let reads = streams.filter(|_| !self.stopped.load(Ordering::Relaxed));
             let read = reads.map_or(StreamRead::Lost, |streams| streams.read(self.id));
             match (read, waiters) {
-                (StreamRead::Data(data), _) => Poll::Ready(Ok(Some(data))),
-                (StreamRead::End, _) => Poll::Ready(Ok(None)),
-                (StreamRead::Reset(code), _) => Poll::Ready(Err(StreamReadError::Reset(code))),
-                (StreamRead::Empty, Some(waiters)) => {
-                    waiters.readers.entry(self.id).or_default().register(cx);
-                    Poll::Pending
-                }
-                (StreamRead::Empty, None) | (StreamRead::Lost, _) => Poll::Ready(Err(StreamReadError::Lost)),
+                (StreamRead::Data(data), _) => Ok(Ok(Some(data))),
+                (StreamRead::End, _) => Ok(Ok(None)),
+                (StreamRead::Reset(code), _) => Ok(Err(StreamReadError::Reset(code))),
+                (StreamRead::Empty, Some(waiters)) => Err(waiters.readers.entry(self.id).or_default().wait()),
+                (StreamRead::Empty, None) | (StreamRead::Lost, _) => Ok(Err(StreamReadError::Lost)),
             }
         })
     }
@@ -273,7 +254,10 @@ impl<M: Machine> AsyncRead for BiStream<M> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.unread.is_empty() {
-            match ready!(self.poll_recv(cx)) {
+            let mut reading = std::mem::take(&mut self.reading);
+            let read = reading.poll(cx, || self.look_recv());
+            self.reading = reading;
+            match ready!(read) {
                 Ok(data) => self.unread = data.unwrap_or_default(),
                 Err(error) => return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, error))),
             }
@@ -285,10 +269,13 @@ impl<M: Machine> AsyncRead for BiStream<M> {
 }
 
 impl<M: Machine> AsyncWrite for BiStream<M> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let taken = buf.len().min(WRITE_BYTES);
         let part = Bytes::copy_from_slice(&buf[..taken]);
-        let sent = ready!(self.poll_send(cx, &part));
+        let mut writing = std::mem::take(&mut self.writing);
+        let sent = writing.poll(cx, || self.look_send(&part));
+        self.writing = writing;
+        let sent = ready!(sent);
         let broken = |error| io::Error::new(io::ErrorKind::BrokenPipe, error);
         Poll::Ready(sent.map(|()| taken).map_err(broken))
     }

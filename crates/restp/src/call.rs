@@ -3,13 +3,12 @@
 use crate::connection::Connection;
 use crate::driver::shared::{Core, Shared};
 use crate::endpoint::Endpoint;
+use crate::waiters::until;
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::Machine;
 use restp_base::time::Time;
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 
 impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// Calls the machine, for what it can do besides flows, with the time of the call.
@@ -62,20 +61,20 @@ impl<M: Machine> Connection<M> {
     /// # Errors
     /// Why the flow ended before that.
     pub async fn until<R>(&self, mut look: impl FnMut(&mut M, Time) -> Option<R>) -> Result<R, CloseReason> {
-        poll_fn(|cx| {
+        until(|| {
             let mut core = self.shared.lock();
             let now = core.now();
             if let Some(found) = look(&mut core.machine, now) {
                 core.wake_driver();
-                return Poll::Ready(Ok(found));
+                return Ok(Ok(found));
             }
-            let state = core.flows.get_mut(&self.flow).ok_or(CloseReason::Aborted)?;
-            if let Some(reason) = &state.closed {
-                return Poll::Ready(Err(reason.clone()));
+            match core.flows.get(&self.flow) {
+                None => Ok(Err(CloseReason::Aborted)),
+                Some(state) => match &state.closed {
+                    Some(reason) => Ok(Err(reason.clone())),
+                    None => Err(state.readers.wait()),
+                },
             }
-            state.readers.register(cx);
-            state.watchers.register(cx);
-            Poll::Pending
         })
         .await
     }

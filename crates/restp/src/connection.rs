@@ -3,6 +3,7 @@
 use crate::connect_error::ConnectError;
 use crate::driver::shared::{PathEvent, Shared};
 use crate::stream::Stream;
+use crate::waiters::{Looked, until};
 use bytes::Bytes;
 use restp_base::flow::{Change, ChangeError, CloseReason, FlowId, FlowStats, Read, WriteError};
 use restp_base::machine::{Machine, PathAddress};
@@ -10,10 +11,8 @@ use restp_base::observe::Changed;
 use restp_proto::ValidComposition;
 use restp_seal::PublicKey;
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
 use thiserror::Error;
 
 /// Why data was not taken for sending.
@@ -86,18 +85,15 @@ impl<M: Machine> Connection<M> {
     /// # Errors
     /// The reason, when it ended before.
     pub async fn established(&self) -> Result<(), CloseReason> {
-        poll_fn(|cx| {
-            let mut core = self.shared.lock();
-            let Some(state) = core.flows.get_mut(&self.flow) else {
-                return Poll::Ready(Err(CloseReason::Aborted));
+        until(|| {
+            let core = self.shared.lock();
+            let Some(state) = core.flows.get(&self.flow) else {
+                return Ok(Err(CloseReason::Aborted));
             };
             match &state.closed {
-                _ if state.established => Poll::Ready(Ok(())),
-                Some(reason) => Poll::Ready(Err(reason.clone())),
-                None => {
-                    state.watchers.register(cx);
-                    Poll::Pending
-                }
+                _ if state.established => Ok(Ok(())),
+                Some(reason) => Ok(Err(reason.clone())),
+                None => Err(state.watchers.wait()),
             }
         })
         .await
@@ -109,7 +105,7 @@ impl<M: Machine> Connection<M> {
     /// # Errors
     /// When the message is too large, or the connection is finished or over.
     pub async fn send(&self, data: Bytes) -> Result<(), SendError> {
-        poll_fn(|cx| self.poll_send(cx, &data)).await
+        until(|| self.look_send(&data)).await
     }
 
     /// The same, on a path of the application's choice, named as in [`Connection::stats`] and [`PathEvent`]. While that path
@@ -118,73 +114,63 @@ impl<M: Machine> Connection<M> {
     /// # Errors
     /// As [`Connection::send`], and when no path can begin at the local address.
     pub async fn send_on(&self, data: Bytes, path: PathAddress) -> Result<(), SendError> {
-        poll_fn(|cx| self.poll_write(cx, &data, Some(path))).await
+        until(|| self.look_write(&data, Some(path))).await
     }
 
-    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, data: &Bytes) -> Poll<Result<(), SendError>> {
-        self.poll_write(cx, data, None)
+    pub(crate) fn look_send(&self, data: &Bytes) -> Looked<Result<(), SendError>> {
+        self.look_write(data, None)
     }
 
-    fn poll_write(
-        &self,
-        cx: &mut Context<'_>,
-        data: &Bytes,
-        path: Option<PathAddress>,
-    ) -> Poll<Result<(), SendError>> {
+    fn look_write(&self, data: &Bytes, path: Option<PathAddress>) -> Looked<Result<(), SendError>> {
         let mut core = self.shared.lock();
         if core.stopped {
-            return Poll::Ready(Err(SendError::Closed(Some(CloseReason::Aborted))));
+            return Ok(Err(SendError::Closed(Some(CloseReason::Aborted))));
         }
         let now = core.now();
         let written = match path {
             Some(path) if !core.sockets.iter().any(|socket| socket.serves(&path)) => {
-                return Poll::Ready(Err(SendError::NotBound(path)));
+                return Ok(Err(SendError::NotBound(path)));
             }
             Some(path) => core.machine.write_on(now, self.flow, data.clone(), path),
             None => core.machine.write(now, self.flow, data.clone()),
         };
         core.wake_driver();
         match written {
-            Ok(()) => Poll::Ready(Ok(())),
+            Ok(()) => Ok(Ok(())),
             Err(WriteError::Closed) => {
                 let reason = core.flows.get(&self.flow).and_then(|state| state.closed.clone());
-                Poll::Ready(Err(SendError::Closed(reason)))
+                Ok(Err(SendError::Closed(reason)))
             }
-            Err(WriteError::Blocked) => {
-                if let Some(state) = core.flows.get_mut(&self.flow) {
-                    state.writers.register(cx);
-                }
-                Poll::Pending
-            }
-            Err(rejected) => Poll::Ready(Err(SendError::Rejected(rejected))),
+            Err(WriteError::Blocked) => match core.flows.get(&self.flow) {
+                Some(state) => Err(state.writers.wait()),
+                None => Ok(Err(SendError::Closed(None))),
+            },
+            Err(rejected) => Ok(Err(SendError::Rejected(rejected))),
         }
     }
 
     /// Waits for the next message (fixed framing) or the next bytes of the stream. `None`: the peer has finished
     /// and everything was read, or the connection is over; [`Connection::closed`] tells them apart.
     pub async fn recv(&self) -> Option<Bytes> {
-        poll_fn(|cx| self.poll_recv(cx)).await
+        until(|| self.look_recv()).await
     }
 
-    pub(crate) fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub(crate) fn look_recv(&self) -> Looked<Option<Bytes>> {
         let mut core = self.shared.lock();
         if core.broken {
-            return Poll::Ready(None);
+            return Ok(None);
         }
         let now = core.now();
         match core.machine.read(now, self.flow) {
             Read::Data(data) => {
                 // Room in the receive buffer is news for the peer.
                 core.wake_driver();
-                Poll::Ready(Some(data))
+                Ok(Some(data))
             }
-            Read::End => Poll::Ready(None),
-            Read::Empty => match core.flows.get_mut(&self.flow) {
-                Some(state) if state.closed.is_none() => {
-                    state.readers.register(cx);
-                    Poll::Pending
-                }
-                _ => Poll::Ready(None),
+            Read::End => Ok(None),
+            Read::Empty => match core.flows.get(&self.flow) {
+                Some(state) if state.closed.is_none() => Err(state.readers.wait()),
+                _ => Ok(None),
             },
         }
     }
@@ -212,49 +198,39 @@ impl<M: Machine> Connection<M> {
 
     /// Waits for the end of the connection.
     pub async fn closed(&self) -> CloseReason {
-        poll_fn(|cx| self.poll_closed(cx)).await
-    }
-
-    fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<CloseReason> {
-        let mut core = self.shared.lock();
-        match core.flows.get_mut(&self.flow) {
-            None => Poll::Ready(CloseReason::Aborted),
-            Some(state) => match &state.closed {
-                Some(reason) => Poll::Ready(reason.clone()),
-                None => {
-                    state.watchers.register(cx);
-                    Poll::Pending
-                }
-            },
-        }
+        until(|| {
+            let core = self.shared.lock();
+            match core.flows.get(&self.flow) {
+                None => Ok(CloseReason::Aborted),
+                Some(state) => match &state.closed {
+                    Some(reason) => Ok(reason.clone()),
+                    None => Err(state.watchers.wait()),
+                },
+            }
+        })
+        .await
     }
 
     /// Ends the connection in good order: finishes, drops what the peer still sends, and waits for the end.
     /// [`CloseReason::Finished`] means that the peer has everything.
     pub async fn close(self) -> CloseReason {
         self.finish();
-        poll_fn(|cx| {
-            while ready!(self.poll_recv(cx)).is_some() {}
-            self.poll_closed(cx)
-        })
-        .await
+        while self.recv().await.is_some() {}
+        self.closed().await
     }
 
     /// Waits for the next news of a path: up, suspect, down, closed. `None` when the connection is over and all was
     /// told; where it has one path only there are none. News that nobody asks for are kept, the latest 256.
     pub async fn path_event(&self) -> Option<PathEvent> {
-        poll_fn(|cx| {
+        until(|| {
             let mut core = self.shared.lock();
             let Some(state) = core.flows.get_mut(&self.flow) else {
-                return Poll::Ready(None);
+                return Ok(None);
             };
             match state.news.pop_front() {
-                Some(event) => Poll::Ready(Some(event)),
-                None if state.closed.is_some() => Poll::Ready(None),
-                None => {
-                    state.path_watchers.register(cx);
-                    Poll::Pending
-                }
+                Some(event) => Ok(Some(event)),
+                None if state.closed.is_some() => Ok(None),
+                None => Err(state.path_watchers.wait()),
             }
         })
         .await

@@ -9,6 +9,7 @@ use crate::netlink::Changes;
 use crate::random::random;
 use crate::socket::{Socket, SocketStats};
 use crate::transport::{Identity, Security, Transport, Trust};
+use crate::waiters::until;
 use crate::watch;
 use restp_base::machine::{Machine, PathAddress};
 use restp_base::observe::Observer;
@@ -16,12 +17,10 @@ use restp_proto::{EndpointConfig, EndpointStats, InitialNumbers, KeptCookie};
 use restp_seal::gate::Gate;
 use restp_seal::{PublicKey, SealStats, Token};
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::task::Poll;
 use tracing::Instrument;
 
 /// A host's transport on real sockets: ResTP, or any other [`Machine`].
@@ -362,16 +361,16 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
 
     /// Waits for a connection that a peer opened. `None` when the endpoint has stopped.
     pub async fn accept(&self) -> Option<Connection<M>> {
-        poll_fn(|cx| {
+        until(|| {
             let mut core = self.shared.lock();
             if let Some(flow) = core.backlog.pop_front() {
-                return Poll::Ready(Some(Connection::new(self.shared.clone(), flow)));
+                return Ok(Some(Connection::new(self.shared.clone(), flow)));
             }
             if core.stopped {
-                return Poll::Ready(None);
+                Ok(None)
+            } else {
+                Err(core.acceptors.wait())
             }
-            core.acceptors.register(cx);
-            Poll::Pending
         })
         .await
     }
@@ -385,13 +384,13 @@ impl<M: Machine + Send + Unpin + 'static> Endpoint<M> {
     /// and gives the sockets back. Connections end when their handles close or drop them, or their peers do.
     pub async fn close(self) {
         self.shared.lock().close();
-        poll_fn(|cx| {
-            let mut core = self.shared.lock();
+        until(|| {
+            let core = self.shared.lock();
             if core.stopped {
-                return Poll::Ready(());
+                Ok(())
+            } else {
+                Err(core.stop_watchers.wait())
             }
-            core.stop_watchers.register(cx);
-            Poll::Pending
         })
         .await;
     }

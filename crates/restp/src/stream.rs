@@ -1,6 +1,7 @@
 //! A connection as a stream of bytes.
 
 use crate::connection::{Connection, SendError};
+use crate::waiters::Polled;
 use bytes::Bytes;
 use restp_base::flow::WriteError;
 use restp_base::machine::Machine;
@@ -44,6 +45,8 @@ const WRITE_BYTES: usize = 16 * 1024;
 pub struct Stream<M: Machine = crate::Transport> {
     connection: Connection<M>,
     unread: Bytes,
+    reading: Polled,
+    writing: Polled,
     /// What one write may hold, once the machine has said so.
     write_bytes: usize,
 }
@@ -53,6 +56,8 @@ impl<M: Machine> Stream<M> {
         Stream {
             connection,
             unread: Bytes::new(),
+            reading: Polled::default(),
+            writing: Polled::default(),
             write_bytes: WRITE_BYTES,
         }
     }
@@ -71,7 +76,8 @@ impl<M: Machine> AsyncRead for Stream<M> {
     ) -> Poll<io::Result<()>> {
         // An empty message is no end of the stream.
         while self.unread.is_empty() {
-            match ready!(self.connection.poll_recv(cx)) {
+            let stream = &mut *self;
+            match ready!(stream.reading.poll(cx, || stream.connection.look_recv())) {
                 Some(data) => self.unread = data,
                 None => return Poll::Ready(Ok(())),
             }
@@ -90,7 +96,8 @@ impl<M: Machine> AsyncWrite for Stream<M> {
         loop {
             let taken = buf.len().min(self.write_bytes);
             let part = Bytes::copy_from_slice(&buf[..taken]);
-            match ready!(self.connection.poll_send(cx, &part)) {
+            let stream = &mut *self;
+            match ready!(stream.writing.poll(cx, || stream.connection.look_send(&part))) {
                 Ok(()) => return Poll::Ready(Ok(taken)),
                 Err(SendError::Rejected(WriteError::TooLarge { limit, .. }))
                     if (1..taken).contains(&limit) =>

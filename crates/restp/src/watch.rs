@@ -3,21 +3,20 @@
 use crate::driver::shared::Shared;
 use crate::locals;
 use crate::netlink::Changes;
+use crate::waiters::until;
 use restp_base::machine::Machine;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Acts on every change.
 pub(crate) async fn follow<M: Machine>(shared: Arc<Shared<M>>, mut changes: Changes) {
     loop {
-        let stopped = poll_fn(|cx| {
-            let mut core = shared.lock();
+        let stopped = until(|| {
+            let core = shared.lock();
             if core.stopped {
-                return Poll::Ready(());
+                Ok(())
+            } else {
+                Err(core.stop_watchers.wait())
             }
-            core.stop_watchers.register(cx);
-            Poll::Pending
         });
         tokio::select! {
             () = stopped => return,

@@ -77,7 +77,7 @@ pub use sender::{Introduction, SendError, send};
 pub use source::{Source, SourceError};
 pub use ticket::{Ticket, TicketError};
 pub use walk::{Exclusion, STDIN, Selection, Unsendable};
-pub use watch::{Look, News, Watch};
+pub use watch::{Audience, Look, News, Watch};
 
 /// ResTP port at which `restp recv` serves.
 pub const SERVICE_PORT: u16 = 7070;

@@ -6,7 +6,7 @@ use restp::clock::Clock;
 use restp::{Connection, FlowStats, PathAddress, PathEvent, PathState, PathStats};
 use restp_base::observe::Changed;
 use restp_base::time::{Duration, Time};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,11 +14,15 @@ use std::sync::{Mutex, PoisonError};
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// A path counts as down after this long without a packet from the peer although segments are outstanding: five
-/// times the smallest retransmission timeout (OP-58), so that an unlucky loss is no outage.
+/// times the smallest retransmission timeout (OP-58), so that an unlucky loss is no outage. Two round trips come on top of it: that of
+/// what was lost, and that of its retransmission.
 const DOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// What is said of paths is of so many looks: ten seconds.
 const LOOKS: usize = 50;
+
+/// People hear of a path that is down for longer than this: in less they could do nothing about it.
+const TOLD_AFTER: Duration = Duration::from_millis(500);
 
 /// Changes of services that are kept; the oldest go first.
 const MOST_CHANGES: usize = 256;
@@ -74,8 +78,19 @@ pub struct News {
     pub event: PathEvent,
     /// When.
     pub seconds: f64,
-    /// Or for programs alone.
-    pub is_for_people: bool,
+    /// To whom.
+    pub audience: Audience,
+}
+
+/// Who hears of it. Programs hear everything, at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// People and programs.
+    All,
+    /// Programs.
+    Programs,
+    /// People: programs know.
+    People,
 }
 
 impl Watch {
@@ -167,20 +182,25 @@ impl Watch {
                     let is_for_people = lately.on_event(now, event);
                     news(News {
                         event,
-                        is_for_people,
+                        audience: if is_for_people { Audience::All } else { Audience::Programs },
                         seconds: now.since(Time::ZERO).as_secs_f64(),
                     });
                 }
                 _ = ticks.tick() => {
+                    for (event, at) in lately.overdue(self.clock.now()) {
+                        news(News {
+                            event,
+                            audience: Audience::People,
+                            seconds: at.since(Time::ZERO).as_secs_f64(),
+                        });
+                    }
                     let stats = connection.stats();
                     if stats.received_packets != silence.heard {
                         let now = self.clock.now().since(Time::ZERO).as_nanos();
                         self.heard_at.store(now, Ordering::Relaxed);
                     }
                     let down_for = silence.look(&stats);
-                    if down_for == Some(DOWN_AFTER) {
-                        self.down_events.fetch_add(1, Ordering::Relaxed);
-                    }
+                    self.down_events.store(silence.outages, Ordering::Relaxed);
                     self.keep(connection.take_changes());
                     let found = lately.look(self.clock.now(), &stats.paths, down_for);
                     each(Look {
@@ -212,27 +232,39 @@ impl News {
 struct Lately {
     looks: VecDeque<Vec<PathStats>>,
     silent_since: BTreeMap<PathAddress, Time>,
-    /// Suspect, and no more than that so far.
-    suspect: BTreeSet<PathAddress>,
+    /// Suspect or down, and people do not know: since when they are down.
+    untold: BTreeMap<PathAddress, Option<Time>>,
 }
 
 impl Lately {
-    /// Paths of several tell of themselves when they fall silent. False where it is no news for people: on paths that wait in queues or are
-    /// read by a busy machine answers are overdue now and then, for less than the blink of an eye.
+    /// Paths of several tell of themselves when they fall silent. False where it is no news for people, or not yet: on paths that wait in
+    /// queues, lose much or are read by a busy machine answers are overdue now and then, for less than the blink of an eye.
     fn on_event(&mut self, now: Time, event: PathEvent) -> bool {
-        let was_suspect = self.suspect.remove(&event.path);
         match event.state {
             PathState::Up | PathState::Closed => _ = self.silent_since.remove(&event.path),
             PathState::Suspect | PathState::Down => _ = self.silent_since.entry(event.path).or_insert(now),
         }
+        let is_untold = self.untold.remove(&event.path).is_some();
         match event.state {
-            PathState::Suspect => {
-                self.suspect.insert(event.path);
-                false
-            }
-            PathState::Up => !was_suspect,
-            PathState::Down | PathState::Closed => true,
+            PathState::Suspect => _ = self.untold.insert(event.path, None),
+            PathState::Down => _ = self.untold.insert(event.path, Some(now)),
+            PathState::Up => return !is_untold,
+            PathState::Closed => return true,
         }
+        false
+    }
+
+    /// Paths that have been down for so long that people hear of it, and since when.
+    fn overdue(&mut self, now: Time) -> Vec<(PathEvent, Time)> {
+        let is_due = |since: Time| now.since(since) >= TOLD_AFTER;
+        let due = self
+            .untold
+            .extract_if(.., |_, since| since.is_some_and(is_due))
+            .filter_map(|(path, since)| {
+                let state = PathState::Down;
+                Some((PathEvent { path, state }, since?))
+            });
+        due.collect()
     }
 
     /// What was found since the look some seconds ago. `down_for`: how long a single path has been silent.
@@ -266,10 +298,12 @@ impl Lately {
 struct Silence {
     heard: u64,
     lasts: Duration,
+    is_outage: bool,
+    outages: u64,
 }
 
 impl Silence {
-    /// Takes a look; how long the path has been down, if it is. Passes [`DOWN_AFTER`] once per outage.
+    /// Takes a look; how long the path has been down, if it is.
     fn look(&mut self, stats: &FlowStats) -> Option<Duration> {
         let waits = stats.in_flight_segments > 0 && stats.received_packets == self.heard;
         self.heard = stats.received_packets;
@@ -278,7 +312,10 @@ impl Silence {
         } else {
             Duration::ZERO
         };
-        (self.lasts >= DOWN_AFTER).then_some(self.lasts)
+        let longest = DOWN_AFTER + stats.srtt.unwrap_or_default() * 2;
+        let was_outage = std::mem::replace(&mut self.is_outage, self.lasts >= longest);
+        self.outages += u64::from(self.is_outage && !was_outage);
+        self.is_outage.then_some(self.lasts)
     }
 }
 
@@ -303,6 +340,20 @@ mod tests {
         assert_eq!(looks[4], Some(DOWN_AFTER));
         assert_eq!(looks[5], Some(Duration::from_millis(1200)));
         assert_eq!(silence.look(&stats(6, 3)), None);
+        assert_eq!(silence.outages, 1);
+    }
+
+    /// Over a satellite a loss and its retransmission take more than a second.
+    #[test]
+    fn what_two_round_trips_explain_is_no_outage() {
+        let far = FlowStats {
+            srtt: Some(Duration::from_millis(600)),
+            ..stats(5, 3)
+        };
+        let mut silence = Silence::default();
+        silence.look(&far);
+        assert!((0..10).all(|_| silence.look(&far).is_none()));
+        assert_eq!(silence.look(&far), Some(DOWN_AFTER + Duration::from_millis(1200)));
     }
 
     #[test]
@@ -357,27 +408,42 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_overdue_for_a_moment_is_no_news_for_people() {
-        let mut lately = Lately::default();
+    fn people_hear_of_a_path_that_stays_down_and_of_its_return_and_of_no_blink() {
         let path = path(1).path;
-        let states = [
-            (PathState::Up, true),
-            (PathState::Suspect, false),
-            (PathState::Up, false),
-            (PathState::Suspect, false),
-            (PathState::Down, true),
-            (PathState::Up, true),
-            (PathState::Suspect, false),
-            (PathState::Closed, true),
-            (PathState::Up, true),
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut lately = Lately::default();
+        let mut told = Vec::new();
+        let events = [
+            (0, PathState::Up),
+            (10, PathState::Suspect),
+            (20, PathState::Up),
+            (30, PathState::Suspect),
+            (40, PathState::Down),
+            (530, PathState::Up),
+            (600, PathState::Suspect),
+            (700, PathState::Down),
+            (1500, PathState::Up),
+            (1600, PathState::Suspect),
+            (1700, PathState::Closed),
+            (3000, PathState::Up),
         ];
-        for (state, is_news) in states {
-            assert_eq!(
-                lately.on_event(Time::ZERO, PathEvent { path, state }),
-                is_news,
-                "{state:?}"
-            );
+        for (ms, state) in events {
+            told.extend(lately.overdue(at(ms)));
+            if lately.on_event(at(ms), PathEvent { path, state }) {
+                told.push((PathEvent { path, state }, at(ms)));
+            }
         }
+        let told: Vec<_> = told.into_iter().map(|(event, at)| (event.state, at)).collect();
+        assert_eq!(
+            told,
+            [
+                (PathState::Up, at(0)),
+                (PathState::Down, at(700)),
+                (PathState::Up, at(1500)),
+                (PathState::Closed, at(1700)),
+                (PathState::Up, at(3000)),
+            ]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::Joining;
 use crate::clock::Clock;
 use crate::locals::{Locals, Present, makes_sense};
 use crate::socket::{Socket, SocketStats};
-use crate::waiters::{StreamWaiters, Wakers};
+use crate::waiters::{StreamWaiters, Waiters};
 use restp_base::flow::{CloseReason, FlowId, PathState, Read};
 use restp_base::machine::{Event, Input, Machine, PathAddress};
 use restp_base::observe::{Changed, Observer, Seen};
@@ -48,12 +48,12 @@ impl<M: Machine> Shared<M> {
             now: Time::ZERO,
             flows: BTreeMap::new(),
             backlog: VecDeque::new(),
-            acceptors: Wakers::default(),
+            acceptors: Waiters::default(),
             sleeping: None,
             closing: false,
             stopped: false,
             broken: false,
-            stop_watchers: Wakers::default(),
+            stop_watchers: Waiters::default(),
             socket_stats: SocketStats::default(),
             observer: None,
         };
@@ -85,7 +85,7 @@ pub(crate) struct Core<M> {
     now: Time,
     pub(crate) flows: BTreeMap<FlowId, FlowState>,
     pub(crate) backlog: VecDeque<FlowId>,
-    pub(crate) acceptors: Wakers,
+    pub(crate) acceptors: Waiters,
     /// The driver's waker while it sleeps; while it is awake, or about to be, there is none to call.
     sleeping: Option<Waker>,
     /// No handle accepts any more: the driver ends with its last flow.
@@ -94,7 +94,7 @@ pub(crate) struct Core<M> {
     pub(crate) stopped: bool,
     /// The machine panicked; it is not to be called any more.
     pub(crate) broken: bool,
-    pub(crate) stop_watchers: Wakers,
+    pub(crate) stop_watchers: Waiters,
     pub(crate) socket_stats: SocketStats,
     /// Who is shown what passes and what is counted, if somebody is.
     pub(crate) observer: Option<Observer>,
@@ -359,6 +359,7 @@ impl<M: Machine> Core<M> {
                     if let Some(state) = self.flows.get_mut(&flow) {
                         state.established = true;
                         state.watchers.wake();
+                        state.readers.wake(); // of what a machine can do besides flows
                     }
                 }
             }
@@ -396,13 +397,13 @@ pub(crate) struct FlowState {
     pub(crate) closed: Option<CloseReason>,
     /// Its handle is gone after a finish: it ends by itself.
     detached: bool,
-    pub(crate) readers: Wakers,
-    pub(crate) writers: Wakers,
+    pub(crate) readers: Waiters,
+    pub(crate) writers: Waiters,
     /// Those who wait for the beginning or the end.
-    pub(crate) watchers: Wakers,
+    pub(crate) watchers: Waiters,
     /// What became of its paths, and who waits for that.
     pub(crate) news: VecDeque<PathEvent>,
-    pub(crate) path_watchers: Wakers,
+    pub(crate) path_watchers: Waiters,
     /// Where it takes every path to, those from later addresses of this host included.
     pub(crate) remotes: Vec<SocketAddr>,
     /// Who waits for something of its streams.

@@ -249,9 +249,9 @@ async fn who_waits_for_bytes_hears_that_reading_was_stopped() {
     assert_eq!(stream.recv().await, Err(StreamReadError::Lost), "it is no end");
 }
 
-/// Their wakers stayed until the connection was over.
+/// Its waker stayed until the connection was over.
 #[tokio::test]
-async fn a_stream_that_is_dropped_forgets_who_waited() {
+async fn a_stream_forgets_who_waited() {
     struct Nobody;
     impl Wake for Nobody {
         fn wake(self: Arc<Self>) {}
@@ -264,7 +264,5 @@ async fn a_stream_that_is_dropped_forgets_who_waited() {
         let mut recv = pin!(stream.recv());
         assert!(recv.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     }
-    assert_eq!(Arc::strong_count(&nobody), 2);
-    drop(stream);
     assert_eq!(Arc::strong_count(&nobody), 1);
 }
