@@ -1,5 +1,6 @@
 //! Content by name: publish, fetch, cache.
 
+use super::MonitorArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct Publish {
     /// No source address gets more than this in a second, such as 20Mbit/s [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub per_source: Option<String>,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
 }
 
 pub const FETCH: &str = "\
@@ -71,6 +74,8 @@ pub struct Fetch {
     /// Give up after this long without anything new: 30, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub timeout: String,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
 }
 
 pub const CACHE: &str = "\
@@ -101,6 +106,8 @@ pub struct Cache {
     /// No source address gets more than this in a second, such as 20Mbit/s [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub per_source: Option<String>,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
 }
 
 /// Content at the port of a host that does something else as well.

@@ -201,6 +201,8 @@ pub struct Relay {
     /// Ports for hosts and their peers, which a firewall has to let through [default: 32768-65535]
     #[arg(long, value_name = "FIRST-LAST")]
     pub ports: Option<PortRange>,
+    #[command(flatten)]
+    pub monitor: MonitorArgs,
 }
 
 /// Ports that follow each other.

@@ -6,6 +6,8 @@ use super::publish::{self, Invitation, Object};
 use crate::args::{CACHE_SIZE, ContentArgs};
 use crate::content::CHUNK_BYTES;
 use crate::failure::Failure;
+use crate::monitor::content::Serving;
+use crate::monitor::snapshot::Shown;
 use crate::output::note;
 use restp::Endpoint;
 use restp_rivals::itp::node::{FIRST_BYTES, Node};
@@ -81,6 +83,15 @@ impl Beside {
             note(cache.served(&self.endpoint).sentence());
         }
     }
+}
+
+/// What `restp top` sees of `host`, and of what it serves beside.
+pub fn shown(host: &Endpoint, beside: Option<&Beside>) -> Vec<Box<dyn Shown>> {
+    let content = beside.map(|beside| Box::new(Serving(beside.endpoint.caller())) as Box<dyn Shown>);
+    [Box::new(host.overview()) as Box<dyn Shown>]
+        .into_iter()
+        .chain(content)
+        .collect()
 }
 
 /// What a host prints first: its own ticket, and that of what it publishes.

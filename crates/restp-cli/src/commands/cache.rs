@@ -6,6 +6,8 @@ use crate::args::Cache;
 use crate::content::{DiskStore, Kept, StoreStats};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::monitor::Monitor;
+use crate::monitor::content::Serving;
 use crate::output::{self, Output};
 use restp::Endpoint;
 use restp_rivals::itp::node::{Node, RelayCounters, UpstreamReport};
@@ -62,6 +64,8 @@ pub fn execute(arguments: &Cache, output: Output) -> Result<(), Failure> {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = node::bind(&arguments.listen, &config)?;
         let running = cache.start(&endpoint)?;
+        let shown = Serving(endpoint.caller());
+        let _monitor = Monitor::start("cache", vec![Box::new(shown)], &arguments.monitor)?;
         let ready = Ready {
             addresses: host::reached_at(&endpoint.local_addrs()),
             chunks: running.0.chunks.load(Ordering::Relaxed),
@@ -164,7 +168,7 @@ fn served(counters: RelayCounters, above: Vec<UpstreamReport>, stats: &StoreStat
         served_bytes,
     } = counters;
     let upstream = |report: UpstreamReport| Above {
-        address: report.remote,
+        address: report.path.remote,
         bytes: report.bytes,
         refused_chunks: report.refused,
     };

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::links::{self, Use};
 use crate::monitor::Monitor;
+use crate::monitor::snapshot::Shown;
 use crate::output::note;
 use crate::pipe::{self, Operation};
 use crate::plan;
@@ -76,8 +77,9 @@ pub fn run_all(
         let Some(first) = clients.first() else {
             return Ok(());
         };
-        let endpoints: Vec<_> = clients.iter().map(|client| client.carriers.endpoint()).collect();
-        let monitor = Monitor::start(command.name(), &endpoints, &link.monitor)?;
+        let overviews = clients.iter().map(|client| client.carriers.endpoint().overview());
+        let shown = overviews.map(|overview| Box::new(overview) as Box<dyn Shown>);
+        let monitor = Monitor::start(command.name(), shown.collect(), &link.monitor)?;
         let result = tokio::select! {
             biased; // who works may have an end of its own for a signal
             result = work(&clients) => result,

@@ -6,6 +6,8 @@ use crate::args::Fetch;
 use crate::content::{ContentTicket, Download, DownloadError};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::monitor::Monitor;
+use crate::monitor::content::Fetching;
 use crate::output::{self, Output};
 use crate::plan;
 use crate::progress::{Line, Progress};
@@ -86,6 +88,11 @@ pub fn execute(arguments: &Fetch, output: Output) -> Result<(), Failure> {
             })
         });
         let flow = flow.map_err(Failure::operation)?;
+        let shown = Fetching {
+            node: endpoint.caller(),
+            flow,
+        };
+        let _monitor = Monitor::start("fetch", vec![Box::new(shown)], &arguments.monitor)?;
         let fetch = Running {
             connection: endpoint.adopt(flow),
             endpoint,

@@ -6,6 +6,8 @@ use crate::content::{ContentTicket, Readable, publish};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::keys;
+use crate::monitor::Monitor;
+use crate::monitor::content::Serving;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::transfer::Look;
@@ -54,6 +56,8 @@ pub fn execute(arguments: &Publish, output: Output) -> Result<(), Failure> {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = node::bind(&arguments.listen, &config)?;
         let invitation = object.serve(&endpoint)?;
+        let shown = Serving(endpoint.caller());
+        let _monitor = Monitor::start("publish", vec![Box::new(shown)], &arguments.monitor)?;
         output.result(&invitation, |invitation| format!("ticket: {}", invitation.ticket))?;
         interrupt.wait().await;
         output.result(&served(&endpoint), Served::sentence)

@@ -1,7 +1,7 @@
 //! `restp recv`: files and folders from any number of senders.
 
 use super::admission_limit::{AdmissionLimit, MAX_TRANSFERS, Visitor};
-use super::beside::{Beside, Content, tickets};
+use super::beside::{self, Beside, Content, tickets};
 use super::mismatch::Mismatch;
 use super::words::peer;
 use super::{GOODBYE, host, most_open_files, publish, run, std_duration};
@@ -72,7 +72,11 @@ pub fn execute(arguments: &Recv, output: Output) -> Result<(), Failure> {
         let interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.host.listen, &config, &security)?;
         let content = content.start(&endpoint)?;
-        let _monitor = Monitor::start("recv", &[&endpoint], &arguments.host.monitor)?;
+        let _monitor = Monitor::start(
+            "recv",
+            beside::shown(&endpoint, content.as_ref()),
+            &arguments.host.monitor,
+        )?;
         let relays = host::register(&arguments.host.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability.clone(), &relays);
         announce(&ticket, content.as_ref(), &folder, output)?;

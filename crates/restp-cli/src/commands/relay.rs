@@ -5,6 +5,7 @@ use crate::address::{self, RELAY_PORT};
 use crate::args::Relay as Arguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::monitor::Monitor;
 use crate::output::{Output, note, rate};
 use crate::plan;
 use restp::relay::{Relay, RelayConfig};
@@ -36,6 +37,7 @@ pub fn execute(arguments: &Arguments, output: Output) -> Result<(), Failure> {
                 "--listen {listen}: {error}; name an address of this host with a free port"
             ))
         })?;
+        let _monitor = Monitor::start("relay", vec![Box::new(relay.overview())], &arguments.monitor)?;
         let address = relay.local_addr();
         note(format!(
             "relaying at {address} for {places} hosts, {} each; at a receiver: restp recv --relay HOST:{}",

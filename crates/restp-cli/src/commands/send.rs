@@ -75,7 +75,11 @@ pub fn execute(arguments: &Send, output: Output) -> Result<(), Failure> {
         let endpoint = Arc::new(dial::bind(&locals, &addresses, config, security)?);
         trust.tell(&endpoint);
         dial::expect_relays(&endpoint, &to);
-        let _monitor = Monitor::start("send", &[&endpoint], &arguments.link.monitor)?;
+        let _monitor = Monitor::start(
+            "send",
+            vec![Box::new(endpoint.overview())],
+            &arguments.link.monitor,
+        )?;
         if let Some(traces) = &traces
             && let Some(observer) = traces.observer(&source.manifest().title(), true)
         {

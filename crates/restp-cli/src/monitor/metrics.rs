@@ -280,7 +280,7 @@ mod tests {
         let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config, Trust::Nobody).unwrap();
         let observed = Arc::new(Observed {
             command: "recv",
-            overviews: vec![endpoint.overview()],
+            shown: vec![Box::new(endpoint.overview())],
             clock: restp::clock::Clock::start(),
         });
         // Less room than any answer needs.

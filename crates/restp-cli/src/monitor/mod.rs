@@ -5,8 +5,10 @@
 //! | [`snapshot`] | one look at all connections, as values that travel |
 //! | [`sockets`] | where the sockets of this user's commands are |
 //! | `server` | a look in each second, for everybody who is connected |
+//! | [`content`] | looks at what is published, cached, fetched and relayed |
 //! | `metrics` | the same counters in the format of OpenMetrics |
 
+pub mod content;
 mod metrics;
 mod server;
 pub mod snapshot;
@@ -14,9 +16,8 @@ pub mod sockets;
 
 use crate::args::MonitorArgs;
 use crate::failure::Failure;
-use restp::Endpoint;
 use restp::clock::Clock;
-use snapshot::Observed;
+use snapshot::{Observed, Shown};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,26 +27,26 @@ use tokio::task::JoinSet;
 /// Until a listener that fails is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Shows endpoints until it is dropped.
+/// Shows a command until it is dropped.
 pub struct Monitor {
     socket: Option<PathBuf>,
     _tasks: JoinSet<()>,
 }
 
 impl Monitor {
-    /// Shows the connections of `endpoints`, in which `command` does its work. A host without a place for the socket is none
+    /// Shows what `command` works with. A host without a place for the socket is none
     /// that `restp top` sees: that stops nobody's work.
     ///
     /// # Errors
     /// When the address for metrics cannot be had.
     pub fn start(
         command: &'static str,
-        endpoints: &[&Endpoint],
+        shown: Vec<Box<dyn Shown>>,
         arguments: &MonitorArgs,
     ) -> Result<Self, Failure> {
         let observed = Arc::new(Observed {
             command,
-            overviews: endpoints.iter().map(|endpoint| endpoint.overview()).collect(),
+            shown,
             clock: Clock::start(),
         });
         let mut tasks = JoinSet::new();

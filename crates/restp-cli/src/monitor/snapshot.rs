@@ -2,7 +2,7 @@
 
 use crate::transfer::diagnosis;
 use restp::clock::Clock;
-use restp::{ConnectionView, Overview, PathStats};
+use restp::{ConnectionView, FlowStats, Overview, PathAddress, PathStats};
 use restp_base::time::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,9 +12,22 @@ use std::net::SocketAddr;
 pub struct Observed {
     pub command: &'static str,
     /// One or more.
-    pub overviews: Vec<Overview>,
+    pub shown: Vec<Box<dyn Shown>>,
     /// Since the command began to show itself.
     pub clock: Clock,
+}
+
+/// What has connections, or something like them.
+pub trait Shown: Send + Sync {
+    /// A look; `None` once it is gone.
+    fn look(&self) -> Option<Shows>;
+}
+
+/// What a look shows. Each connection has a number that no other of the same has had.
+#[derive(Debug, Default)]
+pub struct Shows {
+    pub connections: Vec<Connection>,
+    pub forged_datagrams: u64,
 }
 
 /// All connections of one process. Counters only grow; rates are the reader's business.
@@ -102,34 +115,43 @@ pub struct Causes {
 impl Observed {
     /// A look; `None` once the endpoints are gone.
     pub fn look(&self) -> Option<Snapshot> {
-        let looks = self.overviews.iter().enumerate();
-        let views: Vec<_> = looks
-            .filter_map(|(nth, overview)| Some((nth as u64, overview.look()?)))
+        let looks = self.shown.iter().enumerate();
+        let shows: Vec<_> = looks
+            .filter_map(|(nth, shown)| Some((nth as u64, shown.look()?)))
             .collect();
-        if views.is_empty() {
+        if shows.is_empty() {
             return None;
         }
-        let all = self.overviews.len() as u64;
-        let connections = views.iter().flat_map(|(nth, view)| {
-            let id = move |own: u64| own.wrapping_mul(all).wrapping_add(*nth); // each endpoint counts for itself
-            view.connections.iter().map(move |view| Connection {
-                id: id(view.id.0),
-                ..Connection::of(view)
+        let all = self.shown.len() as u64;
+        let forged_datagrams = shows.iter().map(|(_, shows)| shows.forged_datagrams).sum();
+        let connections = shows.into_iter().flat_map(|(nth, shows)| {
+            shows.connections.into_iter().map(move |connection| Connection {
+                id: connection.id.wrapping_mul(all).wrapping_add(nth), // each counts for itself
+                ..connection
             })
         });
         Some(Snapshot {
             command: self.command.into(),
             pid: std::process::id(),
             seconds: self.clock.now().since(Time::ZERO).as_secs_f64(),
-            forged_datagrams: views.iter().map(|(_, view)| view.seal.forged).sum(),
+            forged_datagrams,
             connections: connections.collect(),
+        })
+    }
+}
+
+impl Shown for Overview {
+    fn look(&self) -> Option<Shows> {
+        let view = Overview::look(self)?;
+        Some(Shows {
+            connections: view.connections.iter().map(Connection::of).collect(),
+            forged_datagrams: view.seal.forged,
         })
     }
 }
 
 impl Connection {
     fn of(view: &ConnectionView) -> Self {
-        let stats = &view.stats;
         let composition = view
             .composition
             .iter()
@@ -141,6 +163,15 @@ impl Connection {
             composition: composition
                 .map(|(service, choice, _)| (service.to_owned(), choice))
                 .collect(),
+            streams_open: view.streams.map_or(0, |streams| streams.open),
+            streams_opened: view.streams.map_or(0, |streams| streams.opened),
+            ..Connection::counted(&view.stats)
+        }
+    }
+
+    /// What is counted and estimated.
+    pub fn counted(stats: &FlowStats) -> Self {
+        Connection {
             handshake_ms: stats.handshake.map(milliseconds),
             srtt_ms: stats.srtt.map(milliseconds),
             rto_ms: stats.rto.map(milliseconds),
@@ -154,16 +185,20 @@ impl Connection {
             packets_retransmitted: stats.retransmitted_packets,
             packets_repaired: stats.repaired_packets,
             timeouts: stats.timeouts,
-            streams_open: view.streams.map_or(0, |streams| streams.open),
-            streams_opened: view.streams.map_or(0, |streams| streams.opened),
             in_flight: stats.in_flight_segments,
             paths: stats.paths.iter().map(Path::of).collect(),
             found: diagnosis::since_the_beginning(&stats.paths),
+            ..Connection::default()
         }
     }
 }
 
 impl Path {
+    /// Nothing has passed on it.
+    pub fn new(local: SocketAddr, remote: SocketAddr) -> Self {
+        Path::of(&PathStats::new(PathAddress { local, remote }))
+    }
+
     fn of(stats: &PathStats) -> Self {
         Path {
             local: stats.path.local,
@@ -186,6 +221,6 @@ impl Path {
     }
 }
 
-fn milliseconds(span: Duration) -> f64 {
+pub fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }

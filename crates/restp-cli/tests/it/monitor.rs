@@ -103,6 +103,107 @@ fn top_shows_both_ends_of_a_transfer() {
     receiver.end();
 }
 
+/// A cache between a publisher and who fetches, slowly.
+#[test]
+fn top_shows_what_is_published_cached_and_fetched() {
+    let runtime = tempfile::tempdir().unwrap();
+    let file = runtime.path().join("film");
+    std::fs::write(&file, content(3_000_000)).unwrap();
+    let publish = ["publish", "--json", "--listen", "127.0.0.1:0"];
+    let mut publisher = start(
+        runtime.path(),
+        &[&publish[..], &[file.to_str().unwrap()]].concat(),
+    );
+    let published = publisher.json();
+    let origin = published["addresses"][0].as_str().unwrap();
+    let seen = top(runtime.path(), &[], |lines| !lines.is_empty());
+    assert_eq!(commands(&seen), ["publish"]);
+    assert_eq!(seen[0]["connections"][0]["bytes_sent"], 0);
+    assert!(start(runtime.path(), &["top"]).end().stdout.contains("anyone"));
+
+    let store = runtime.path().join("store");
+    let options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--per-source",
+        "200kbit/s",
+        "--upstream",
+        origin,
+    ];
+    let cache = [
+        &["cache", "--json", "--dir", store.to_str().unwrap()],
+        &options[..],
+    ]
+    .concat();
+    let mut cache = start(runtime.path(), &cache);
+    let ready = cache.json();
+    let from = ready["addresses"][0].as_str().unwrap();
+    let (ticket, inbox) = (
+        published["ticket"].as_str().unwrap(),
+        runtime.path().join("inbox"),
+    );
+    let words = ["fetch", ticket, "--from", from, "--dir", inbox.to_str().unwrap()];
+    let _fetch = start(runtime.path(), &words);
+    let counted = |line: &Value, nth: usize, name: &str| line["connections"][nth][name].as_u64();
+    let seen = top(runtime.path(), &[], |lines| {
+        let moves = |line: &Value| match line["command"].as_str() {
+            Some("publish") => counted(line, 0, "bytes_sent") > Some(0),
+            Some("cache") => counted(line, 0, "bytes_sent").min(counted(line, 1, "bytes_received")) > Some(0),
+            _ => counted(line, 0, "bytes_received") > Some(0),
+        };
+        lines.len() == 3 && lines.iter().all(moves)
+    });
+    let one = |command: &str| seen.iter().find(|line| line["command"] == command).unwrap();
+    assert_eq!(one("cache")["connections"][1]["paths"][0]["remote"], origin);
+    assert_eq!(one("fetch")["connections"][0]["paths"][0]["remote"], from);
+    assert!(one("fetch")["connections"][0]["paths"][0]["bytes_received"].as_u64() > Some(0));
+}
+
+#[test]
+fn top_shows_the_hosts_at_a_relay_and_what_is_forwarded_for_each() {
+    let runtime = tempfile::tempdir().unwrap();
+    let mut relay = start(runtime.path(), &["relay", "--json", "--listen", "127.0.0.1:0"]);
+    let at = relay.json()["listen"].as_str().unwrap().to_owned();
+    let dir = runtime.path().join("inbox");
+    let words = [
+        "recv",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--relay",
+        &at,
+        "--dir",
+    ];
+    let mut receiver = start(runtime.path(), &[&words[..], &[dir.to_str().unwrap()]].concat());
+    let ready = receiver.json();
+    let relayed = ready["addresses"].as_array().unwrap().last().unwrap().clone();
+    let host = |is_it: &dyn Fn(&Value) -> bool| {
+        let of_relay = |lines: &[Value]| {
+            let line = lines.iter().find(|line| line["command"] == "relay");
+            line.map(|line| line["connections"][0].clone())
+        };
+        let seen = top(runtime.path(), &[], |lines| {
+            of_relay(lines).is_some_and(|host| is_it(&host))
+        });
+        of_relay(&seen).unwrap()
+    };
+    let before = host(&|host| *host != Value::Null);
+    assert_eq!(
+        (&before["bytes_sent"], &before["established"]),
+        (&0.into(), &true.into())
+    );
+
+    let file = runtime.path().join("film");
+    std::fs::write(&file, content(100_000)).unwrap();
+    let to = ["--address", relayed.as_str().unwrap()];
+    let send = ["send", file.to_str().unwrap(), ready["ticket"].as_str().unwrap()];
+    let sent = start(runtime.path(), &[&send[..], &to].concat()).end();
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let after = host(&|host| host["bytes_sent"].as_u64() > Some(0));
+    assert_eq!(after["paths"], before["paths"]);
+    assert!(after["packets_sent"].as_u64() > Some(0));
+}
+
 /// Of twenty that are open at once; one of them does not read. The stream that asked whether the target is allowed is over.
 #[test]
 fn tcp_connections_are_streams_of_one_connection() {

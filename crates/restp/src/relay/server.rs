@@ -18,7 +18,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::task::JoinSet;
 
 /// After the system could not receive.
@@ -67,6 +67,36 @@ pub struct RelayStats {
     pub refused: u64,
 }
 
+/// A host that is registered, at the moment of a look. Counters only grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayedHost {
+    /// No other host of this relay has had it.
+    pub id: u64,
+    /// Where it is, and where it registered.
+    pub at: PathAddress,
+    /// Datagrams forwarded for it, in both directions together.
+    pub forwarded_datagrams: u64,
+    /// Bytes in them.
+    pub forwarded_bytes: u64,
+    /// Datagrams dropped because it had its share.
+    pub over_limit: u64,
+}
+
+/// A way to look at a relay that does not keep it alive.
+#[derive(Clone)]
+pub struct RelayOverview(Weak<Shared>);
+
+impl RelayOverview {
+    /// The hosts that are registered now, those that came first in front; `None` once the relay is gone.
+    pub fn look(&self) -> Option<Vec<RelayedHost>> {
+        let shared = self.0.upgrade()?;
+        let users = lock(&shared.users);
+        let mut hosts: Vec<_> = users.iter().map(|place| place.host.look()).collect();
+        hosts.sort_by_key(|host| host.id);
+        Some(hosts)
+    }
+}
+
 /// A relay. It ends when it is dropped.
 pub struct Relay {
     front: Arc<ReplySocket>,
@@ -83,6 +113,8 @@ struct Shared {
     forwarded_bytes: AtomicU64,
     over_limit: AtomicU64,
     refused: AtomicU64,
+    /// Hosts that have had a place.
+    entered: AtomicU64,
 }
 
 /// A host with a place. Its task ends with it.
@@ -98,6 +130,22 @@ struct Host {
     /// Where it is: it may move.
     at: Mutex<PathAddress>,
     share: Mutex<Share>,
+    nth: u64,
+    forwarded_datagrams: AtomicU64,
+    forwarded_bytes: AtomicU64,
+    over_limit: AtomicU64,
+}
+
+impl Host {
+    fn look(&self) -> RelayedHost {
+        RelayedHost {
+            id: self.nth,
+            at: *lock(&self.at),
+            forwarded_datagrams: self.forwarded_datagrams.load(Ordering::Relaxed),
+            forwarded_bytes: self.forwarded_bytes.load(Ordering::Relaxed),
+            over_limit: self.over_limit.load(Ordering::Relaxed),
+        }
+    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,6 +169,7 @@ impl Relay {
                 forwarded_bytes: AtomicU64::new(0),
                 over_limit: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
+                entered: AtomicU64::new(0),
             }),
         })
     }
@@ -139,6 +188,11 @@ impl Relay {
             over_limit: shared.over_limit.load(Ordering::Relaxed),
             refused: shared.refused.load(Ordering::Relaxed),
         }
+    }
+
+    /// A way to look at its hosts from elsewhere.
+    pub fn overview(&self) -> RelayOverview {
+        RelayOverview(Arc::downgrade(&self.shared))
     }
 
     /// Serves until it is dropped.
@@ -211,6 +265,10 @@ impl Relay {
             id,
             at: Mutex::new(path),
             share: Mutex::new(Share::new(now, self.shared.config.limit)),
+            nth: self.shared.entered.fetch_add(1, Ordering::Relaxed),
+            forwarded_datagrams: AtomicU64::new(0),
+            forwarded_bytes: AtomicU64::new(0),
+            over_limit: AtomicU64::new(0),
         });
         let mut task = JoinSet::new();
         let serving = Serving {
@@ -376,12 +434,15 @@ impl Shared {
     /// May so much more be forwarded for `host`?
     fn admits(&self, host: &Host, bytes: usize) -> bool {
         let fits = lock(&host.share).take(self.clock.now(), bytes as u64);
-        let counter = if fits {
-            &self.forwarded_bytes
+        let count = |counter: &AtomicU64, more| _ = counter.fetch_add(more, Ordering::Relaxed);
+        if fits {
+            count(&self.forwarded_bytes, bytes as u64);
+            count(&host.forwarded_bytes, bytes as u64);
+            count(&host.forwarded_datagrams, 1);
         } else {
-            &self.over_limit
-        };
-        counter.fetch_add(if fits { bytes as u64 } else { 1 }, Ordering::Relaxed);
+            count(&self.over_limit, 1);
+            count(&host.over_limit, 1);
+        }
         fits
     }
 }

@@ -127,6 +127,10 @@ impl<T> Users<T> {
         }
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.users.values().map(|user| &user.data)
+    }
+
     pub fn len(&self) -> usize {
         self.users.len()
     }

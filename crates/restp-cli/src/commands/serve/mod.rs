@@ -11,7 +11,7 @@ mod tunnel;
 pub use datagrams::resolve;
 
 use super::admission_limit::{AdmissionLimit, Visitor};
-use super::beside::{Beside, Content, tickets};
+use super::beside::{self, Beside, Content, tickets};
 use super::words::peer;
 use super::{GOODBYE, host, most_open_files, publish, run};
 use crate::args::Serve;
@@ -62,7 +62,11 @@ pub fn execute(arguments: &Serve, output: Output) -> Result<(), Failure> {
         let mut interrupt = Interrupt::watch()?;
         let endpoint = host::bind(&arguments.listen, &config, &security)?;
         let content = content.start(&endpoint)?;
-        let _monitor = Monitor::start("serve", &[&endpoint], &arguments.monitor)?;
+        let _monitor = Monitor::start(
+            "serve",
+            beside::shown(&endpoint, content.as_ref()),
+            &arguments.monitor,
+        )?;
         let relays = host::register(&arguments.relay, &endpoint).await?;
         let ticket = host::ticket(&endpoint, capability, &relays);
         let word = ticket.to_string();

@@ -176,10 +176,10 @@ fn empty(is_path: bool) -> Row {
     }
 }
 
-/// Where the other end is; its key is longer than a column.
+/// Where the other end is; its key is longer than a column. Who publishes has no other end: anyone may ask.
 fn peer(connection: &Connection) -> Cell {
     let path = connection.paths.first();
-    Cell::Made(path.map_or_else(|| "?".into(), |path| path.remote.to_string()))
+    path.map_or(Cell::Fixed("anyone"), |path| Cell::Made(path.remote.to_string()))
 }
 
 fn state(earlier: Option<&Connection>, connection: &Connection) -> &'static str {

@@ -12,7 +12,7 @@ use crate::itp::wire::{Header, Kind, Pointer, Refusal, flags};
 use restp_base::machine::{Datagram, PathAddress};
 use restp_base::time::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 /// Roots that are waited for at once, and consumers that wait for one.
@@ -70,6 +70,7 @@ pub(super) struct Upstream {
     pub path: PathAddress,
     pub cookie: Option<Cookie>,
     pub lane: Lane<Question>,
+    answers: u64,
     bytes: u64,
     refused: u64,
 }
@@ -77,9 +78,11 @@ pub(super) struct Upstream {
 /// What there is to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamReport {
-    /// Where it is.
-    pub remote: SocketAddr,
-    /// Bytes of payloads that were what was asked for.
+    /// Where it is, and where it is asked from.
+    pub path: PathAddress,
+    /// Payloads that were what was asked for.
+    pub answers: u64,
+    /// Bytes of them.
     pub bytes: u64,
     /// Payloads that were something else.
     pub refused: u64,
@@ -93,6 +96,7 @@ impl Upstream {
             path,
             cookie: None,
             lane: Lane::new(now, parameters, first..first, weight),
+            answers: 0,
             bytes: 0,
             refused: 0,
         }
@@ -100,7 +104,8 @@ impl Upstream {
 
     pub fn report(&self) -> UpstreamReport {
         UpstreamReport {
-            remote: self.path.remote,
+            path: self.path,
+            answers: self.answers,
             bytes: self.bytes,
             refused: self.refused,
             srtt: self.lane.sender().smoothed_rtt(),
@@ -114,6 +119,7 @@ impl Upstream {
 
     pub fn on_payload(&mut self, bytes: usize, is_good: bool) {
         self.refused += u64::from(!is_good);
+        self.answers += u64::from(is_good);
         self.bytes += if is_good { bytes as u64 } else { 0 };
     }
 
