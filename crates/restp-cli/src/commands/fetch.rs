@@ -143,17 +143,6 @@ impl Running {
         };
         let name = String::from_utf8_lossy(&core.name).into_owned();
         let mut download = Download::open(folder, &ticket.wanted, &core).map_err(refusal)?;
-        let taken_over = tokio::select! {
-            taken_over = download.take_over() => taken_over,
-            () = interrupt.wait() => {
-                download.keep();
-                return Err(interrupted());
-            }
-        };
-        if let Err(error) = taken_over {
-            download.keep();
-            return Err(refusal(error.into()));
-        }
         let kept = download.kept().map_err(Failure::operation)?;
         self.endpoint.call(|node, now| node.start(now, self.flow, kept));
         let line = self

@@ -9,7 +9,7 @@ use crate::transfer::part::{self, Part};
 use crate::transfer::target::{Piece, Target, TargetError};
 use crate::transfer::{CHUNK_BYTES, Folder, Manifest, folder};
 use bytes::Bytes;
-use restp_rivals::itp::manifest::{Core, Digest};
+use restp_rivals::itp::manifest::{Core, Digest, Hash};
 use restp_rivals::itp::node::{Item, Keep, Wanted};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
@@ -23,8 +23,6 @@ use thiserror::Error;
 /// buffer of 64 KiB. The system takes 1024 (IOV_MAX).
 const TOGETHER: u64 = 256 << 10;
 const PIECES: usize = 256;
-/// Bytes of a file that is replaced which are taken over at once.
-const AT_A_TIME: u64 = 1 << 20;
 
 /// Why something fetched does not become a file.
 #[derive(Debug, Error)]
@@ -74,6 +72,7 @@ pub struct Download {
     object: Part,
     /// Has most of what replaces it, perhaps.
     replaced: Option<File>,
+    hash: Hash,
     manifests_part: Part,
     manifests: Slots,
     length: u64,
@@ -88,26 +87,38 @@ pub struct Download {
 #[derive(Debug)]
 struct Kept {
     object: File,
-    bytes: u64,
+    replaced: Option<File>,
+    hash: Hash,
     manifests: Slots,
     length: u64,
     chunk_bytes: u64,
 }
 
+impl Kept {
+    /// The chunk, as it was fetched before or as the file has it that is replaced: then it is taken over.
+    fn chunk(&self, number: u64, digest: &Digest) -> Option<Bytes> {
+        let start = number * self.chunk_bytes;
+        let length = self.chunk_bytes.min(self.length.checked_sub(start)?);
+        let mut bytes = vec![0; length as usize];
+        let of_object = self.object.read_exact_at(&mut bytes, start).is_ok();
+        let Some(replaced) = &self.replaced else {
+            return of_object.then(|| bytes.into());
+        };
+        if of_object && self.hash.digest(&bytes) == *digest {
+            return Some(bytes.into());
+        }
+        // What cannot be read there or written here is fetched.
+        replaced.read_exact_at(&mut bytes, start).ok()?;
+        let is_same = self.hash.digest(&bytes) == *digest;
+        (is_same && self.object.write_all_at(&bytes, start).is_ok()).then(|| bytes.into())
+    }
+}
+
 impl Keep for Kept {
-    fn recall(&mut self, item: Item, _digest: &Digest) -> Option<Bytes> {
+    fn recall(&mut self, item: Item, digest: &Digest) -> Option<Bytes> {
         match item {
             Item::Manifest(position) => self.manifests.get(position),
-            Item::Chunk(number) => {
-                let start = number * self.chunk_bytes;
-                let end = (start + self.chunk_bytes).min(self.length);
-                if end > self.bytes || start >= end {
-                    return None;
-                }
-                let mut bytes = vec![0; (end - start) as usize];
-                self.object.read_exact_at(&mut bytes, start).ok()?;
-                Some(bytes.into())
-            }
+            Item::Chunk(number) => self.chunk(number, digest),
         }
     }
 }
@@ -184,7 +195,8 @@ impl Download {
         Ok(Download {
             folder: folder.clone(),
             manifests: Slots::new(manifests_part.file().try_clone()?, core.chunk_bytes),
-            replaced: replaced(folder, core).filter(|_| is_new),
+            replaced: replaced(folder, core),
+            hash: core.hash,
             object,
             manifests_part,
             length: core.length,
@@ -195,37 +207,15 @@ impl Download {
         })
     }
 
-    /// Takes over what the file has that is to be replaced: what is the same need not come. It is held against digests like all that
-    /// was kept, and what cannot be read of it comes.
-    ///
-    /// # Errors
-    /// When the disk does not take it.
-    pub async fn take_over(&mut self) -> io::Result<()> {
-        let Some(there) = self.replaced.take() else {
-            return Ok(());
-        };
-        let mut piece = vec![0; AT_A_TIME as usize];
-        let mut at = 0;
-        while at < self.length {
-            let most = AT_A_TIME.min(self.length - at) as usize;
-            let Ok(length @ 1..) = there.read_at(&mut piece[..most], at) else {
-                break;
-            };
-            self.object.file().write_all_at(&piece[..length], at)?;
-            at += length as u64;
-            tokio::task::yield_now().await;
-        }
-        Ok(())
-    }
-
     /// What there is from before.
     ///
     /// # Errors
     /// When the system does not say.
-    pub fn kept(&self) -> io::Result<Box<dyn Keep>> {
+    pub fn kept(&mut self) -> io::Result<Box<dyn Keep>> {
         Ok(Box::new(Kept {
             object: self.object.file().try_clone()?,
-            bytes: self.object.file().metadata()?.len(),
+            replaced: self.replaced.take(),
+            hash: self.hash,
             manifests: Slots::new(self.manifests_part.file().try_clone()?, self.chunk_bytes as u32),
             length: self.length,
             chunk_bytes: self.chunk_bytes,

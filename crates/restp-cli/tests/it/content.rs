@@ -138,6 +138,46 @@ fn of_a_file_that_is_replaced_only_what_is_another_comes() {
     assert!(fs::read(there.path().join("video.mkv")).unwrap() == data);
 }
 
+/// The first one is killed when it has a part. What it had not come to is in the file meanwhile.
+#[test]
+fn a_fetch_goes_on_with_what_it_has_and_with_what_the_file_has_that_it_replaces() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = content(3_000_017);
+    let file = write(here.path(), "video.mkv", &data);
+    let options = ["--json", "--listen", "127.0.0.1:0", "--per-source", "2Mbit/s"];
+    let mut publisher = Running::start(&[&["publish", file.to_str().unwrap()], &options[..]].concat());
+    let said = publisher.json();
+    let ticket = said["ticket"].as_str().unwrap();
+    write(there.path(), "video.mkv", &data[..1_000_000]);
+    let words = [
+        "fetch",
+        ticket,
+        "--overwrite",
+        "--dir",
+        there.path().to_str().unwrap(),
+    ];
+    let first = Running::start(&words);
+    let longest = || {
+        let files = fs::read_dir(there.path()).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .max()
+            .unwrap()
+    };
+    while longest() <= 1_200_000 {
+        common::pause(std::time::Duration::from_millis(20));
+    }
+    first.signal(Signal::SIGKILL);
+    first.end();
+    write(there.path(), "video.mkv", &data);
+    let fetched = fetch(ticket, there.path(), &["--overwrite"]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    let came = fetched.json()["fetched_bytes"].as_u64().unwrap();
+    assert!((1..100_000).contains(&came), "{came} bytes");
+    assert_eq!(names(there.path()), ["video.mkv"]);
+    assert!(fs::read(there.path().join("video.mkv")).unwrap() == data);
+}
+
 #[test]
 fn folders_files_of_nothing_and_links_arrive_as_they_are() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
