@@ -172,12 +172,21 @@ def _lines(path: Path, scenario: str | PathLike[str] | None) -> _Source:
 
 
 def _drawn(text: str | None, file: str | PathLike[str] | None, run: dict[str, Any]) -> air.Point | None:
-    """The point of the scenario that a run was of; none where it is not one of its points, as after ``--set``."""
+    """The point of the scenario that a run was of, with the settings that it has beyond the file, as after ``--set``; none
+    where the file gives no such point."""
     if text is None:
         return None
-    built = _restp.Scenario(text, file)
+    built, point = _restp.Scenario(text, file), run["point"]
     points = json.loads(built.coordinates())
-    return air.Point(built, points.index(run["point"]), run["seed"]) if run["point"] in points else None
+    if point not in points:
+        # What the file does not vary, or not so. JSON and TOML write numbers, words and lists alike.
+        beyond = [(key, value) for key, value in point.items() if value not in [known.get(key) for known in points]]
+        try:
+            built = _restp.Scenario(text, file, [(key, json.dumps(value)) for key, value in beyond])
+        except _restp.ScenarioError:
+            return None
+        points = json.loads(built.coordinates())
+    return air.Point(built, points.index(point), run["seed"]) if point in points else None
 
 
 def _title(scenario: str | PathLike[str] | None) -> str:

@@ -109,6 +109,24 @@ def test_where_stations_stand_and_when_they_transmit_is_drawn(air_file, tmp_path
     assert drawn.startswith("<?xml") and "</svg>" in drawn
 
 
+def test_the_air_of_runs_with_settings_is_drawn(air_file, tmp_path):
+    """As ``restp sim --set`` prints them: their points have what the file does not vary."""
+    from restp import _restp
+
+    lines = []
+    settings = [("duration", '"2 s"'), ("medium.channel.queue_packets", "4")]
+    built = _restp.Scenario(air_file.read_text(), air_file, settings)
+    built.run(built.jobs(1, 1), 1, lines.append)
+    [point] = json.loads(built.coordinates())
+    assert point == {"duration": "2 s", "medium.channel.queue_packets": 4}
+    path = tmp_path / "set.jsonl"
+    runs = [json.loads(line) | {"scenario": "chain", "point": point, "wall_seconds": 0.1} for line in lines]
+    path.write_text("\n".join(map(json.dumps, runs)))
+    assert "<h2>The air</h2>" in restp.report(path, tmp_path / "set.html", scenario=air_file).read_text()
+    path.write_text("\n".join(json.dumps(run | {"point": {"x.y": 1}}) for run in runs))
+    assert "<h2>The air</h2>" not in restp.report(path, tmp_path / "none.html", scenario=air_file).read_text()
+
+
 def test_what_is_no_result_is_refused(tmp_path, capsys):
     def refused(path):
         code = main(["report", str(path)])

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,20 @@ def test_a_sweep_is_a_run_over_axes(file):
     swept = restp.sweep(file, GRID, progress=False)
     assert swept.equals(restp.run(file, **GRID))
     assert len(swept) == 12
+
+
+def test_an_experiment_is_swept_over_less_than_its_axes():
+    """Of two models one is left out, which reasons of its claims speak of."""
+    file = Path(__file__).parents[2] / "scenarios/air/air-w1.toml"
+    grid = {
+        "medium.*": [{"label": "disk"}],
+        "station.*.count": [5],
+        "flow.bg.traffic.cbr.interval": ["1000 s"],
+        "flow.a": [{"label": "AwareApp", "transport": "sctp", "paths": [["one"]]}],
+    }
+    swept = restp.sweep(file, grid, runs=1, progress=False)
+    assert set(swept["medium.*.label"]) == {"disk"}
+    assert (swept[swept["flow"] == "a"]["goodput_bps"] > 0).all()
 
 
 def test_a_folder_is_gone_on_with(file, tmp_path, monkeypatch):

@@ -55,14 +55,15 @@ impl Bounds {
 }
 
 impl Explanation {
-    /// None where nothing is explained. `filter` reads which points are meant; a verdict knows no value of a key that `is_merged`.
+    /// None where nothing is explained. `filter` reads which points are meant, if there are any; a verdict knows no value of a key that
+    /// `is_merged`.
     ///
     /// # Errors
     /// When points have no reason, no verdict can be one of them, or bounds are none.
     pub fn read(
         text: Option<String>,
         explains: &[RawExplains],
-        filter: impl Fn(&BTreeMap<Spanned<String>, Vec<toml::Value>>) -> Result<Filter, Fault>,
+        filter: impl Fn(&BTreeMap<Spanned<String>, Vec<toml::Value>>) -> Result<Option<Filter>, Fault>,
         is_merged: impl Fn(&str) -> bool,
     ) -> Result<Option<Self>, Fault> {
         let text = text.filter(|text| !text.trim().is_empty());
@@ -78,8 +79,11 @@ impl Explanation {
                     format!("the claim speaks of several values of \"{key}\" at once; leave it out here");
                 return Err(Fault::at(written, message));
             }
+            let Some(at) = filter(&explains.filter)? else {
+                continue;
+            };
             covered.push(Covered {
-                at: filter(&explains.filter)?,
+                at,
                 measured: Bounds::new(&explains.between)?,
                 expected: explains.expected.as_ref().map(Bounds::new).transpose()?,
             });

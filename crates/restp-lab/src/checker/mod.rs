@@ -219,7 +219,10 @@ impl Check {
         let scope = &scope.within(&concerned);
         let expect = Expect::new(raw.expect, scope)?;
         let is_merged = |key: &str| expect.merges(key) || pooled.iter().any(|pooled| pooled == key);
-        let filter = |written: &_| scope.filter(written);
+        let filter = |written: &_| match scope.filter(written) {
+            Err(_) if !scope.all => Ok(None), // settings took an axis away, or values of it
+            other => other.map(Some),
+        };
         let explanation = Explanation::read(raw.explained, &raw.explains, filter, is_merged)?;
         Ok(Check {
             id: raw.id,

@@ -3,7 +3,7 @@
 use super::raw::{RawChallenge, RawGeodiverse, RawLink, RawNode, RawScenario};
 use restp_base::units;
 use restp_sim::LinkSpec;
-use restp_sim::config::{Fault, read, span};
+use restp_sim::config::{Exactly, Fault, read, span};
 use restp_sim::topology::{Challenge, Graph, PathRequest, Position, ThreatModel};
 use toml::Spanned;
 
@@ -61,8 +61,8 @@ pub(super) fn challenge(raw: &RawScenario, graph: &Graph, links: &mut [LinkSpec]
 }
 
 fn disc(raw: &RawChallenge) -> Result<Challenge, Fault> {
-    let place = |written: &Spanned<[f64; 2]>| {
-        let [latitude, longitude] = *written.get_ref();
+    let place = |written: &Spanned<Exactly<f64, 2>>| {
+        let [latitude, longitude] = **written.get_ref();
         Position::new(latitude, longitude).map_err(|error| Fault::at(written, error))
     };
     let radius = |written: &Spanned<f64>| match *written.get_ref() {

@@ -5,7 +5,7 @@ use super::raw::{RawMedium, RawScenario, RawStation};
 use crate::unknown::unknown;
 use restp_base::time::Time;
 use restp_base::units::{self, Rate};
-use restp_sim::config::{Fault, Written, read};
+use restp_sim::config::{Exactly, Fault, Written, read};
 use restp_sim::medium::timing::{DSSS, DSSS_SHORT, LLC_BYTES, OFDM};
 use restp_sim::medium::{MediumError, MediumSpec, Mode, Place, Ranges, Rates, Station, Timing};
 use std::collections::BTreeMap;
@@ -82,12 +82,12 @@ fn channel(raw: &RawMedium) -> Result<MediumSpec, Fault> {
     let modes = standard.modes();
     let rates = match &raw.rate {
         Some(written) if written.get_ref().as_str() == ADAPTED => Rates::Minstrel(modes),
-        Some(written) => Rates::Fixed(mode(written, standard)?),
+        Some(written) => Rates::Fixed(mode(written, standard, Some(ADAPTED))?),
         None if standard != Standard::G => Rates::Fixed(modes[1]),
         None => Rates::Minstrel(modes),
     };
     let control = match &raw.control_rate {
-        Some(written) => mode(written, standard)?,
+        Some(written) => mode(written, standard, None)?,
         None if standard != Standard::G => modes[1],
         None => modes[0],
     };
@@ -185,22 +185,25 @@ fn named<T: Copy>(written: &Spanned<String>, kind: &str, all: &[(&'static str, T
     })
 }
 
-fn mode(written: &Spanned<Written>, standard: Standard) -> Result<Mode, Fault> {
-    let rate = read(written, units::rate)?;
+/// A rate of the standard. `other` may stand there as well.
+fn mode(written: &Spanned<Written>, standard: Standard, other: Option<&str>) -> Result<Mode, Fault> {
     let of = |mode: &Mode| Rate::from_bps(u64::from(mode.kbps) * 1000);
     let modes = standard.modes();
-    modes
-        .iter()
-        .copied()
-        .find(|mode| of(mode) == rate)
-        .ok_or_else(|| {
-            let rates: Vec<String> = modes.iter().map(|mode| of(mode).to_string()).collect();
-            let sentence = format!(
-                "stations do not send at {rate}; write one of: {}",
-                rates.join(", ")
-            );
-            Fault::at(written, sentence)
-        })
+    let text = written.get_ref().as_str();
+    let rate = match read(written, units::rate) {
+        Err(fault) if text.starts_with(|first: char| first.is_ascii_digit()) => return Err(fault),
+        rate => rate.ok(),
+    };
+    let found = modes.iter().copied().find(|mode| Some(of(mode)) == rate);
+    found.ok_or_else(|| {
+        let rates = modes.iter().map(|mode| of(mode).to_string());
+        let rates: Vec<String> = rates.chain(other.map(str::to_owned)).collect();
+        let sentence = format!(
+            "stations do not send at {text}; write one of: {}",
+            rates.join(", ")
+        );
+        Fault::at(written, sentence)
+    })
 }
 
 /// What a copy is called: `first` and `last` have names of their own where they are written.
@@ -226,21 +229,30 @@ fn name(table: &RawStation, copy: Copied) -> Result<String, Fault> {
 }
 
 fn place(table: &RawStation, copy: Copied) -> Place {
-    stepped(table, copy, *table.at_m.get_ref())
+    stepped(table, copy, **table.at_m.get_ref())
 }
 
 fn stepped(table: &RawStation, copy: Copied, [x, y]: [f64; 2]) -> Place {
-    let [east, north] = table.step_m.unwrap_or_default();
+    let [east, north] = table.step_m.map_or([0.0; 2], |step| *step);
     let steps = copy.map_or(0, |copy| copy - 1) as f64;
     Place::new(x + steps * east, y + steps * north)
 }
 
 /// Where it goes; a row of stations goes as one.
 fn waypoints(table: &RawStation, copy: Copied) -> Result<Vec<(Time, Place)>, Fault> {
-    let point = |written: &Spanned<(Written, f64, f64)>| {
-        let (at, x, y) = written.get_ref();
+    let point = |written: &Spanned<Exactly<Written, 3>>| {
+        let [at, x, y] = &**written.get_ref();
+        let metres = |text: &Written| {
+            let number = text.as_str().parse::<f64>();
+            number.map_err(|_| {
+                Fault::at(
+                    written,
+                    format!("\"{text}\" is no number of metres; write a time and two numbers"),
+                )
+            })
+        };
         let at = units::duration(at.as_str()).map_err(|error| Fault::at(written, error))?;
-        Ok((Time::ZERO + at, stepped(table, copy, [*x, *y])))
+        Ok((Time::ZERO + at, stepped(table, copy, [metres(x)?, metres(y)?])))
     };
     table.waypoints.iter().map(point).collect()
 }

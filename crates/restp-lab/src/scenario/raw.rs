@@ -1,7 +1,7 @@
 //! The scenario file as written. Nothing is judged here but the names of keys and the kinds of values; every
 //! value keeps its place in the file.
 
-use restp_sim::config::Written;
+use restp_sim::config::{Exactly, Written};
 use serde::Deserialize;
 use serde::de::{self, Visitor};
 use std::collections::BTreeMap;
@@ -138,10 +138,10 @@ pub(super) struct RawStation {
     pub count: Option<Spanned<u64>>,
     pub first: Option<Spanned<String>>,
     pub last: Option<Spanned<String>>,
-    pub at_m: Spanned<[f64; 2]>,
-    pub step_m: Option<[f64; 2]>,
+    pub at_m: Spanned<Exactly<f64, 2>>,
+    pub step_m: Option<Exactly<f64, 2>>,
     #[serde(default)]
-    pub waypoints: Vec<Spanned<(Written, f64, f64)>>,
+    pub waypoints: Vec<Spanned<Exactly<Written, 3>>>,
     pub media: Spanned<Vec<Spanned<String>>>,
 }
 
@@ -150,8 +150,8 @@ pub(super) struct RawStation {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChallenge {
     pub during: Spanned<Written>,
-    pub centre: Spanned<[f64; 2]>,
-    pub moves_to: Option<Spanned<[f64; 2]>>,
+    pub centre: Spanned<Exactly<f64, 2>>,
+    pub moves_to: Option<Spanned<Exactly<f64, 2>>>,
     pub radius_km: Spanned<f64>,
     pub grows_to_km: Option<Spanned<f64>>,
 }

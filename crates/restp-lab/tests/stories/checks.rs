@@ -5,7 +5,7 @@ use restp_lab::Scenario;
 use restp_lab::checker::{Outcome, Tally};
 
 /// One second of 100 messages over a link that loses a share of them, with `check` as the claim.
-fn claim(check: &str) -> Scenario {
+pub(super) fn claim(check: &str) -> Scenario {
     claim_about("delivered_messages", check).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -390,77 +390,6 @@ fn a_verdict_has_the_interval_of_what_was_measured() {
     let (mean, low, high) = (verdict.measured, verdict.low, verdict.high);
     assert!(low < mean && mean < high && low.is_some(), "{verdict:?}");
     assert_eq!(verdict.published.as_deref(), Some("seventy"));
-}
-
-/// An explanation used to excuse whatever failed: a claim that broke at every point passed.
-#[test]
-fn an_explanation_stands_for_the_points_and_the_range_it_names() {
-    let explained = |explains: &str| -> Vec<bool> {
-        let check = format!(
-            "explained = \"an example\"\n{explains}\n\
-             where = {{ \"link.wire.loss.rate\" = [0, 0.3] }}\n\
-             expect = {{ bound = {{ relation = \"at_least\", value = \"90\" }} }}"
-        );
-        let all = verdicts(&claim(&check));
-        assert!(all.iter().any(|verdict| verdict.held == Some(true)), "{all:?}");
-        let failing = all.iter().filter(|verdict| verdict.held == Some(false));
-        let mut held = all.iter().filter(|verdict| verdict.held == Some(true));
-        assert!(held.all(|verdict| verdict.explained.is_none()));
-        failing
-            .map(|verdict| verdict.explained.as_deref() == Some("an example"))
-            .collect()
-    };
-    assert_eq!(explained(""), [false; 2], "of no points");
-    assert_eq!(explained("explains = [{ between = [0, 110] }]"), [true; 2]);
-    for (expected, covers) in [("[90, 91]", true), ("[91, 92]", false)] {
-        let explains = format!("explains = [{{ between = [0, 90], expected = {expected} }}]");
-        assert_eq!(explained(&explains), [covers; 2], "90 is expected");
-    }
-    assert_eq!(
-        explained("explains = [{ between = [0, 1] }]"),
-        [false; 2],
-        "more is measured"
-    );
-    let at = |rate: &str| {
-        format!("explains = [{{ where = {{ \"link.wire.loss.rate\" = [{rate}] }}, between = [0, 90] }}]")
-    };
-    assert_eq!(explained(&at("0.3")), [true; 2]);
-    assert_eq!(explained(&at("0.0")), [false; 2]);
-    for (broken, says) in [
-        (
-            "explained = \"x\"\nexplains = [{ between = [2, 1] }]",
-            "lower one first",
-        ),
-        ("explains = [{ between = [1, 2] }]", "no reason"),
-        ("explained = \"\"\nexplains = [{ between = [1, 2] }]", "no reason"),
-        (
-            "explained = \"x\"\nexplains = [{ between = [-inf, 2] }]",
-            "two numbers",
-        ),
-        (
-            "explained = \"x\"\nexplains = [{ between = [1, 2, 3] }]",
-            "two numbers",
-        ),
-        (
-            "explained = \"x\"\nexplains = [{ where = { \"link.wire.loss.rate\" = [] }, between = [1, 2] }]",
-            "name some",
-        ),
-        (
-            "pool = [\"link.wire.delay\"]\nexplained = \"x\"\n\
-             explains = [{ where = { \"link.wire.delay\" = [\"1 ms\"] }, between = [1, 2] }]",
-            "several values",
-        ),
-        (
-            "explained = \"x\"\nexplains = [{ where = { \"link.wire.lost\" = [1] }, between = [1, 2] }]",
-            "no axis",
-        ),
-    ] {
-        let check = format!("{broken}\nexpect = {{ steady = {{ within = \"1 %\" }} }}");
-        let error = claim_about("delivered_messages", &check)
-            .expect_err("refused")
-            .to_string();
-        assert!(error.contains(says), "{error}");
-    }
 }
 
 /// Random losses make runs of one point differ; without them all are alike.

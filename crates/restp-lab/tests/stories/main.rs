@@ -11,6 +11,7 @@ mod checks;
 mod claims;
 mod common;
 mod determinism;
+mod explanations;
 mod fairness;
 mod growth;
 mod hosts;

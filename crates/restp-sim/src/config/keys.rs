@@ -1,7 +1,7 @@
 //! The keys of a link as written. Nothing is judged here but the names of keys and the kinds of values; every value
 //! keeps its place in the file.
 
-use super::{Outages, Written};
+use super::{Exactly, Outages, Written};
 use crate::spec::Way;
 use serde::Deserialize;
 use toml::Spanned;
@@ -154,7 +154,7 @@ pub(super) enum Unit {
 )]
 pub(super) struct Burst {
     pub rate: Spanned<f64>,
-    pub packets: Spanned<[u64; 2]>,
+    pub packets: Spanned<Exactly<u64, 2>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -18,6 +18,7 @@
 //!
 //! `loss`, `jitter`, `reorder`, `duplicate`, `corrupt` and `police` take a `direction`: `forward` (default), `reverse` or `both`.
 
+mod exactly;
 mod fault;
 mod keys;
 mod quantity;
@@ -27,6 +28,7 @@ mod rate;
 mod tests;
 mod wire;
 
+pub use exactly::Exactly;
 pub use fault::Fault;
 pub use keys::{Flaw, Loss, Policing, Queue, Reordering, Shaking};
 pub use quantity::{Outages, Written, positive, read};

@@ -1,6 +1,6 @@
 //! What `rate = …` stands for.
 
-use super::{Fault, Written, positive, read};
+use super::{Exactly, Fault, Written, positive, read};
 use crate::rate::{DeliveryTrace, LinkRate, Walk};
 use restp_base::time::Time;
 use restp_base::units;
@@ -30,7 +30,7 @@ pub enum Speed {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Changing {
-    steps: Option<Spanned<Vec<[Spanned<Written>; 2]>>>,
+    steps: Option<Spanned<Vec<Exactly<Spanned<Written>, 2>>>>,
     walk: Option<Spanned<RawWalk>>,
     trace: Option<Spanned<String>>,
 }
@@ -73,8 +73,8 @@ fn checked<T>(written: &Spanned<T>, rate: LinkRate) -> Result<LinkRate, Fault> {
     }
 }
 
-fn steps(raw: &[[Spanned<Written>; 2]]) -> Result<LinkRate, Fault> {
-    let step = |[at, rate]: &[Spanned<Written>; 2]| {
+fn steps(raw: &[Exactly<Spanned<Written>, 2>]) -> Result<LinkRate, Fault> {
+    let step = |Exactly([at, rate]): &Exactly<Spanned<Written>, 2>| {
         Ok((Time::ZERO + read(at, units::duration)?, read(rate, units::rate)?))
     };
     raw.iter()

@@ -215,7 +215,7 @@ fn loss_models(raw: &Spanned<Loss>) -> Result<Vec<ErrorModel>, Fault> {
 }
 
 fn burst(raw: &Burst) -> Result<BurstLoss, Fault> {
-    let [least, most] = *raw.packets.get_ref();
+    let [least, most] = **raw.packets.get_ref();
     if least == 0 || least > most {
         let sentence =
             format!("bursts of {least} to {most} packets are impossible; write [least, most], from 1");

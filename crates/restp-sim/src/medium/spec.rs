@@ -128,10 +128,10 @@ impl MediumSpec {
         let distance = |other: &Station| other.nearest_metres(station);
         let nearest = others.min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let metres = nearest.map(distance);
-        if metres.is_some_and(|metres| metres <= self.ranges.decode) {
+        let reach = self.reach();
+        if metres.is_some_and(|metres| metres <= reach) {
             return Ok(());
         }
-        let reach = self.ranges.decode;
         let node = station.node.clone();
         Err(match (nearest, metres) {
             (Some(other), Some(metres)) => MediumError::Alone {
@@ -142,6 +142,12 @@ impl MediumSpec {
             },
             _ => MediumError::Single { node },
         })
+    }
+
+    /// How far data and the control frames that answer it reach, in metres: faster frames need more power.
+    fn reach(&self) -> f64 {
+        let need = self.timing.control.need / self.rates.slowest().need;
+        self.ranges.decode / need.max(1.0).sqrt().sqrt()
     }
 }
 
@@ -191,8 +197,8 @@ impl Ranges {
 pub enum MediumError {
     /// Ranges of which a smaller one should be larger.
     #[error(
-        "stations cannot be decoded to {} m, sensed to {} m and interfere to {} m; sense and interfere reach at least as far \
-         as decode, and none further than {} m", .0.decode, .0.sense, .0.interfere, Place::MOST_METRES
+        "stations cannot be decoded to {} m, sensed to {} m and interfere to {} m; decode reaches {} m or further, sense and \
+         interfere at least as far as decode, and none further than {} m", .0.decode, .0.sense, .0.interfere, Ranges::LEAST_METRES, Place::MOST_METRES
     )]
     Ranges(Ranges),
     /// A frame that would survive stronger ones.
@@ -250,8 +256,8 @@ pub enum MediumError {
     },
     /// A radio that reaches nobody.
     #[error(
-        "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" comes no nearer than {metres:.1} m and frames reach {reach} m; \
-         move them together, or raise decode_m"
+        "the radio of \"{node}\" has no link: its nearest neighbour \"{nearest}\" comes no nearer than {metres:.1} m and frames reach {reach:.0} m; \
+         move them together, raise decode_m, or send control frames slower where they are faster than data"
     )]
     Alone {
         /// The node.

@@ -189,6 +189,35 @@ fn radios_without_a_link() {
     }
 }
 
+/// Control frames at 54 Mbit/s reach 139 m. Stations further apart carried nothing, without a word.
+#[test]
+fn control_frames_that_nobody_receives() {
+    refused_air(
+        "name = \"one\"",
+        "name = \"one\"\nstandard = \"802.11g\"\nrate = \"6 Mbit/s\"\ncontrol_rate = \"54 Mbit/s\"",
+        &["has no link", "frames reach 139 m", "send control frames slower"],
+    );
+}
+
+/// What stood behind the last was passed over.
+#[test]
+fn places_of_another_number_of_values() {
+    for (written, says) in [
+        ("at_m = [0, 350, 1]", "2 values stand here, and not 3"),
+        ("at_m = [0]", "2 values stand here, and not 1"),
+        (
+            "at_m = [0, 350]\nwaypoints = [[\"1 s\", 0, 300, 1]]",
+            "3 values stand here, and not 4",
+        ),
+        (
+            "at_m = [0, 350]\nwaypoints = [[\"1 s\", 0, \"far\"]]",
+            "no number of metres",
+        ),
+    ] {
+        refused_air("at_m = [0, 350]", written, &[says]);
+    }
+}
+
 #[test]
 fn media_that_cannot_be() {
     let medium = |key: &str| format!("name = \"one\"\n{key}");
@@ -204,6 +233,10 @@ fn media_that_cannot_be() {
                 "do not send at 3 Mbit/s",
                 "1 Mbit/s, 2 Mbit/s",
             ],
+        ),
+        (
+            "rate = \"minstrl\"",
+            &["do not send at minstrl", "11 Mbit/s, minstrel"],
         ),
         (
             "standard = \"802.11z\"",
