@@ -57,6 +57,23 @@ fn requests_to_end() -> Vec<Signal> {
     vec![Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
 }
 
+/// `restp recv --json | head -1`. It ended with the first transfer, whose result it could not tell.
+#[test]
+fn a_receiver_outlives_who_reads_its_results() {
+    let mut receiver = Receiver::start(&[]);
+    receiver.running.stop_reading();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let file = write(folder.path(), name, &content(10_000));
+        let sent = restp(&["send", file.to_str().unwrap(), &receiver.ticket]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    assert_eq!(common::whole(receiver.folder.path()), ["a", "b"]);
+    receiver.running.signal(Signal::SIGINT);
+    let ended = receiver.running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[test]
 fn an_interrupted_sender_leaves_no_file_and_the_receiver_knows_at_once() {
     for signal in requests_to_end() {
