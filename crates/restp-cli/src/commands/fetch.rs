@@ -1,6 +1,6 @@
 //! `restp fetch`: what was published, from several sources at once.
 
-use super::reach::{SOON, listed};
+use super::reach::{SOON, listed, no_network};
 use super::{node, run, std_duration};
 use crate::args::Fetch;
 use crate::content::{ContentTicket, Download, DownloadError};
@@ -180,6 +180,9 @@ impl Running {
             tokio::time::sleep(SOON).await;
             let sources = self.endpoint.call(|node, _| node.sources(self.flow));
             let remotes: Vec<SocketAddr> = sources.iter().map(|source| source.remote).collect();
+            if self.endpoint.paths_to(&remotes).is_empty() {
+                output::note(no_network(&remotes));
+            }
             let _line = self.progress.trying(&format!("asking {}", listed(&remotes)));
             std::future::pending::<std::convert::Infallible>().await
         };

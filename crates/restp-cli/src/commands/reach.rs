@@ -98,6 +98,11 @@ pub async fn reach(
     }
 }
 
+/// Says that somebody waits.
+pub fn no_network(addresses: &[SocketAddr]) -> String {
+    format!("no network leads to {} now; waiting for one", listed(addresses))
+}
+
 /// Attempts that wait for a network.
 struct Routes<'a> {
     addresses: &'a [SocketAddr],
@@ -132,10 +137,7 @@ impl<'a> Routes<'a> {
             looks.tick().await;
             missing = if self.are_missing() { missing + 1 } else { 0 };
         }
-        note(format!(
-            "no network leads to {} now; waiting for one",
-            listed(self.addresses)
-        ));
+        note(no_network(self.addresses));
         std::future::pending().await
     }
 }

@@ -127,7 +127,7 @@ fn what_is_published_is_fetched_once_there_is_a_network() {
         "--json",
     ];
     let mut fetching = Running::start_inside(place, &fetch);
-    fetching.overhear("asking 10.77.0.1");
+    fetching.overhear("no network leads to 10.77.0.1");
     come();
     assert_eq!(fetching.end().code, Some(0));
     assert_eq!(names(inbox.path()), ["chart.bin"]);

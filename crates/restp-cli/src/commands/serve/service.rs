@@ -8,7 +8,7 @@ use super::pending::{Admission, PendingAssociations};
 use super::pool::Pool;
 use crate::datagrams;
 use crate::output::note;
-use crate::pipe::{self, AllowList, Answer, Operation, Place, Refusal, Request, target};
+use crate::pipe::{self, AllowList, Answer, Broken, Operation, Place, Refusal, Request, target};
 use crate::subnet::Subnet;
 use crate::transfer::{Capability, Inlet};
 use crate::tunnel;
@@ -211,10 +211,12 @@ impl Service {
                 .map_or_else(|_| "its target".into(), |at| at.to_string());
             say(stream, Answer::Accepted(String::new())).await;
             if let Err(broken) = pipe::join_tcp(connection, (stream, rest), tcp).await {
-                note(format!(
-                    "{}: a pipe to {target} broke: {broken}",
-                    peer(connection)
-                ));
+                let peer = peer(connection);
+                match broken {
+                    // As ssh ends what it goes through, and browsers what nobody looks at any more.
+                    Broken::Far => tracing::debug!(%peer, target, "broken off by the far end"),
+                    broken => note(format!("{peer}: a pipe to {target} broke: {broken}")),
+                }
                 stream.reset(0);
             }
         };
