@@ -8,6 +8,7 @@
 //! | `clock` | no clock, global randomness or hash order below the drivers ([`clock`]) |
 //! | `vectors` | every test vector is JSON and some test reads it ([`vectors`]) |
 //! | `cites` | which open points and sections the code cites; for information ([`cites`]) |
+//! | `named` | the threat model names tests that are there ([`named`]) |
 //! | `index` | `docs/README.md` names every page and no other ([`index`]) |
 //! | `licences` | what dependencies ask for, and which come twice, against `deny.toml` ([`licences`]) |
 //! | `supply` | locked dependencies of one registry, one promised compiler ([`supply`]) |
@@ -20,6 +21,7 @@ mod finding;
 mod index;
 mod layers;
 mod licences;
+mod named;
 mod source;
 mod supply;
 mod tidy;
@@ -35,13 +37,14 @@ use crate::tree::Tree;
 
 type Check = fn(&Tree) -> anyhow::Result<Vec<Finding>>;
 
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("layers", layers::check),
     ("cycles", cycles::check),
     ("tidy", tidy::check),
     ("clock", clock::check),
     ("vectors", vectors::check),
     ("cites", cites::check),
+    ("named", named::check),
     ("index", index::check),
     ("licences", licences::check),
     ("supply", supply::check),
@@ -103,7 +106,8 @@ mod tests {
         let refusal = run(Some("tidyy")).unwrap_err().to_string();
         assert!(
             refusal.contains("tidyy")
-                && refusal.contains("layers, cycles, tidy, clock, vectors, cites, index, licences, supply"),
+                && refusal
+                    .contains("layers, cycles, tidy, clock, vectors, cites, named, index, licences, supply"),
             "{refusal}"
         );
         assert!(run(None).is_err());

@@ -82,7 +82,7 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>
         }
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
-        if kind.is_dir() && !is_product(&name) {
+        if kind.is_dir() && !is_product(prefix, &name) {
             read_folder(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file() && is_text(&name) {
             let bytes = fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
@@ -92,8 +92,10 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>
     Ok(())
 }
 
-fn is_product(name: &str) -> bool {
-    PRODUCTS.contains(&name) || name.starts_with("target-")
+/// Nothing is built among sources: there `target` is the name of a module.
+fn is_product(prefix: &str, name: &str) -> bool {
+    let is_source = prefix.contains("/src/");
+    !is_source && (PRODUCTS.contains(&name) || name.starts_with("target-"))
 }
 
 fn is_text(name: &str) -> bool {
@@ -110,6 +112,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         for path in [
             "crates/a/src/lib.rs",
+            "crates/a/src/target/tests.rs",
+            "crates/a/target/y.rs",
             "target/x.rs",
             ".git/y.md",
             ".ci/run",
@@ -122,8 +126,9 @@ mod tests {
         }
         let tree = Tree::read(root.path()).unwrap();
         let paths: Vec<&str> = tree.files().map(|(path, _)| path).collect();
-        assert_eq!(paths, [".ci/run", "crates/a/src/lib.rs"]);
-        assert_eq!(tree.below("crates").count(), 1);
+        let sources = ["crates/a/src/lib.rs", "crates/a/src/target/tests.rs"];
+        assert_eq!(paths, [".ci/run", sources[0], sources[1]]);
+        assert_eq!(tree.below("crates").count(), 2);
         assert_eq!(tree.below("crate").count(), 0);
     }
 }
