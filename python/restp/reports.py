@@ -179,10 +179,10 @@ def _drawn(text: str | None, file: str | PathLike[str] | None, run: dict[str, An
     built, point = _restp.Scenario(text, file), run["point"]
     points = json.loads(built.coordinates())
     if point not in points:
-        # What the file does not vary, or not so. JSON and TOML write numbers, words and lists alike.
+        # What the file does not vary, or not so: axes of one value. JSON and TOML write numbers, words and lists alike.
         beyond = [(key, value) for key, value in point.items() if value not in [known.get(key) for known in points]]
         try:
-            built = _restp.Scenario(text, file, [(key, json.dumps(value)) for key, value in beyond])
+            built = _restp.Scenario(text, file, [(key, json.dumps([value])) for key, value in beyond])
         except _restp.ScenarioError:
             return None
         points = json.loads(built.coordinates())

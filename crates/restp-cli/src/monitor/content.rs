@@ -74,7 +74,7 @@ fn upstream(id: u64, report: &UpstreamReport) -> Connection {
     }
 }
 
-/// Each host at a relay. What is dropped because it has its share counts as lost.
+/// Each host at a relay, to which the relay sends. What is dropped because it has its share counts as sent and lost.
 impl Shown for RelayOverview {
     fn look(&self) -> Option<Shows> {
         let hosts = RelayOverview::look(self)?;
@@ -89,10 +89,10 @@ fn host(host: &RelayedHost) -> Connection {
     Connection {
         id: host.id,
         established: true,
-        bytes_sent: host.forwarded_bytes,
-        bytes_received: host.forwarded_bytes,
-        packets_sent: host.forwarded_datagrams + host.over_limit,
-        packets_received: host.forwarded_datagrams,
+        bytes_sent: host.to_host.bytes,
+        bytes_received: host.from_host.bytes,
+        packets_sent: host.to_host.datagrams + host.over_limit,
+        packets_received: host.from_host.datagrams,
         packets_lost: host.over_limit,
         paths: vec![Path::new(host.at.local, host.at.remote)],
         ..Connection::default()

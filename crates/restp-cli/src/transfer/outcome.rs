@@ -102,8 +102,8 @@ pub struct PathOutcome {
     pub packets_lost: u64,
     /// Smoothed round-trip time.
     pub srtt_ms: Option<f64>,
-    /// Times the path was taken for dead; where there is one only, was silent for a second or longer while an answer was
-    /// due.
+    /// Times the path was taken for dead; where there is one only, was silent for a second and two round trips while an
+    /// answer was due.
     pub down_events: u64,
 }
 

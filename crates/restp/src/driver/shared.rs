@@ -255,7 +255,7 @@ impl<M: Machine> Core<M> {
 
     /// Breaks a flow off and forgets it.
     pub(crate) fn discard(&mut self, flow: FlowId) {
-        self.flows.remove(&flow);
+        self.remove(flow);
         if !self.stopped {
             let now = self.now();
             self.machine.abort(now, flow);
@@ -367,8 +367,15 @@ impl<M: Machine> Core<M> {
         acted
     }
 
+    /// Its streams may outlive its handle: who waits for one of them finds that it is over.
+    fn remove(&mut self, flow: FlowId) {
+        if let Some(mut state) = self.flows.remove(&flow) {
+            state.wake_all();
+        }
+    }
+
     fn forget(&mut self, flow: FlowId) {
-        self.flows.remove(&flow);
+        self.remove(flow);
         if !self.stopped {
             let now = self.now();
             self.machine.release(now, flow);
@@ -426,6 +433,10 @@ impl FlowState {
 
     fn close(&mut self, reason: CloseReason) {
         self.closed = Some(reason);
+        self.wake_all();
+    }
+
+    fn wake_all(&mut self) {
         self.readers.wake();
         self.writers.wake();
         self.watchers.wake();

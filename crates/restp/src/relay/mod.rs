@@ -18,7 +18,7 @@ pub mod server;
 mod users;
 
 pub use crate::rendezvous::{Reached, wire};
-pub use server::{Relay, RelayConfig, RelayOverview, RelayStats, RelayedHost};
+pub use server::{Forwarded, Relay, RelayConfig, RelayOverview, RelayStats, RelayedHost};
 
 use crate::endpoint::Endpoint;
 use std::io;

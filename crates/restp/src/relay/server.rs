@@ -74,12 +74,42 @@ pub struct RelayedHost {
     pub id: u64,
     /// Where it is, and where it registered.
     pub at: PathAddress,
-    /// Datagrams forwarded for it, in both directions together.
-    pub forwarded_datagrams: u64,
-    /// Bytes in them.
-    pub forwarded_bytes: u64,
+    /// What its peers sent to it, forwarded: datagrams, and bytes in them.
+    pub to_host: Forwarded,
+    /// What it sent to them.
+    pub from_host: Forwarded,
     /// Datagrams dropped because it had its share.
     pub over_limit: u64,
+}
+
+/// So much was forwarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// The same while it is counted.
+#[derive(Debug, Default)]
+struct Counted {
+    datagrams: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counted {
+    fn add(&self, bytes: usize) {
+        self.datagrams.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Forwarded {
+        Forwarded {
+            datagrams: self.datagrams.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// A way to look at a relay that does not keep it alive.
@@ -102,6 +132,13 @@ pub struct Relay {
     front: Arc<ReplySocket>,
     shared: Arc<Shared>,
     tokens: Tokens,
+}
+
+/// Its hosts have tasks, which hold what they share: these end with it.
+impl Drop for Relay {
+    fn drop(&mut self) {
+        lock(&self.shared.users).clear();
+    }
 }
 
 /// What its tasks share.
@@ -131,8 +168,8 @@ struct Host {
     at: Mutex<PathAddress>,
     share: Mutex<Share>,
     nth: u64,
-    forwarded_datagrams: AtomicU64,
-    forwarded_bytes: AtomicU64,
+    to_host: Counted,
+    from_host: Counted,
     over_limit: AtomicU64,
 }
 
@@ -141,8 +178,8 @@ impl Host {
         RelayedHost {
             id: self.nth,
             at: *lock(&self.at),
-            forwarded_datagrams: self.forwarded_datagrams.load(Ordering::Relaxed),
-            forwarded_bytes: self.forwarded_bytes.load(Ordering::Relaxed),
+            to_host: self.to_host.get(),
+            from_host: self.from_host.get(),
             over_limit: self.over_limit.load(Ordering::Relaxed),
         }
     }
@@ -266,8 +303,8 @@ impl Relay {
             at: Mutex::new(path),
             share: Mutex::new(Share::new(now, self.shared.config.limit)),
             nth: self.shared.entered.fetch_add(1, Ordering::Relaxed),
-            forwarded_datagrams: AtomicU64::new(0),
-            forwarded_bytes: AtomicU64::new(0),
+            to_host: Counted::default(),
+            from_host: Counted::default(),
             over_limit: AtomicU64::new(0),
         });
         let mut task = JoinSet::new();
@@ -357,8 +394,10 @@ impl Serving {
             self.shared
                 .say(&self.front, &self.host, Message::Open { id, port });
         }
-        if let Some(at) = peer.link.way(datagram) {
-            let _ = peer.link.socket.try_send(datagram, &at);
+        if let Some(at) = peer.link.way(datagram)
+            && peer.link.socket.try_send(datagram, &at).is_ok()
+        {
+            self.host.to_host.add(datagram.len());
         }
     }
 
@@ -410,7 +449,9 @@ async fn answer(
                             }
                         } else if link.hears(now, from) && shared.admits(&host, bytes) {
                             link.answer();
-                            let _ = back.try_send(datagram, &to);
+                            if back.try_send(datagram, &to).is_ok() {
+                                host.from_host.add(bytes);
+                            }
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -437,8 +478,6 @@ impl Shared {
         let count = |counter: &AtomicU64, more| _ = counter.fetch_add(more, Ordering::Relaxed);
         if fits {
             count(&self.forwarded_bytes, bytes as u64);
-            count(&host.forwarded_bytes, bytes as u64);
-            count(&host.forwarded_datagrams, 1);
         } else {
             count(&self.over_limit, 1);
             count(&host.over_limit, 1);

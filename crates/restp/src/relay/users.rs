@@ -127,6 +127,11 @@ impl<T> Users<T> {
         }
     }
 
+    pub fn clear(&mut self) {
+        self.users.clear();
+        self.sources = Sources::default();
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.users.values().map(|user| &user.data)
     }

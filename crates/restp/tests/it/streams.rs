@@ -217,6 +217,27 @@ async fn a_finished_connection_that_is_dropped_lets_its_streams_end() {
     assert_eq!(within("an end", accepted.closed()).await, CloseReason::Finished);
 }
 
+/// It waited for ever: nobody was left to wake it.
+#[tokio::test]
+async fn who_waits_for_a_stream_of_a_connection_without_a_handle_hears_of_its_end() {
+    for is_finished in [true, false] {
+        let (opened, accepted, _ends) = connected(None).await;
+        let stream = opened.open_stream().await.expect("open");
+        stream.send("x".into()).await.expect("open");
+        let other = within("a stream", accepted.accept_stream()).await.expect("one");
+        let waits = tokio::spawn(async move { stream.recv().await });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if is_finished {
+            opened.finish();
+        }
+        drop(Arc::into_inner(opened));
+        accepted.abort();
+        let read = within("the reader", waits).await.expect("no panic");
+        assert_eq!(read, Err(StreamReadError::Lost), "{is_finished}");
+        drop(other);
+    }
+}
+
 /// It waited until the connection was over, which waited for it to finish.
 #[tokio::test]
 async fn who_waits_for_streams_hears_that_the_peer_has_finished() {

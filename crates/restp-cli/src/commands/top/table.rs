@@ -179,7 +179,11 @@ fn empty(is_path: bool) -> Row {
 /// Where the other end is; its key is longer than a column. Who publishes has no other end: anyone may ask.
 fn peer(connection: &Connection) -> Cell {
     let path = connection.paths.first();
-    path.map_or(Cell::Fixed("anyone"), |path| Cell::Made(path.remote.to_string()))
+    match path {
+        Some(path) => Cell::Made(path.remote.to_string()),
+        None if connection.established => Cell::Fixed("anyone"),
+        None => Cell::Fixed("?"),
+    }
 }
 
 fn state(earlier: Option<&Connection>, connection: &Connection) -> &'static str {

@@ -57,6 +57,8 @@ const INITIAL_SEGMENTS: u64 = 10;
 const LEAST_SEGMENTS: u64 = 2;
 /// A standing queue of this share of the shortest round trip ends slow start (RFC 9406 §4.2).
 const START_QUEUE_DIVISOR: u64 = 8;
+/// So many acknowledgements in a row have seen it: the last of a flight may have waited for another segment, and tells of no queue.
+const START_ANSWERS: u32 = 2;
 /// An acknowledgement may wait for a second segment at least, and a rate is never known to the segment.
 const HELD_BACK_SEGMENTS: u64 = 2;
 /// It waits for no more than this share of what the path holds.
@@ -84,6 +86,8 @@ pub struct Adaptive {
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
     pipe: FullPipe,
+    /// Acknowledgements in a row that saw a queue in Startup.
+    queued: u32,
     alone: Box<Alone>,
     neighbours: Neighbours,
     damage: Damage,
@@ -120,6 +124,7 @@ impl Adaptive {
             sustained: Box::default(),
             batch: RecentMax::default(),
             pipe: FullPipe::default(),
+            queued: 0,
             alone: Box::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
@@ -313,7 +318,10 @@ impl Adaptive {
         };
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
-        if queue > target.max(shortest / START_QUEUE_DIVISOR) {
+        let is_queue = queue > target.max(shortest / START_QUEUE_DIVISOR);
+        self.queued = (self.queued + 1) * u32::from(is_queue);
+        if self.queued >= START_ANSWERS {
+            self.queued = 0;
             self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
             if let Some(held) = self.held() {
                 self.leave_startup(held);
