@@ -86,7 +86,7 @@ impl StreamWaiters {
         self.acceptors.wake();
     }
 
-    /// Nobody waits for the stream any more.
+    /// The handle of the stream is dropped: nobody can wait for it.
     pub(crate) fn forget(&mut self, id: StreamId) {
         self.readers.remove(&id);
         self.writers.remove(&id);

@@ -307,6 +307,7 @@ impl Adaptive {
     fn ask_anew(&mut self) {
         self.doubt.forget();
         self.pipe = FullPipe::default();
+        self.queued = 0;
         self.mode = Mode::Startup;
     }
 
@@ -321,7 +322,6 @@ impl Adaptive {
         let is_queue = queue > target.max(shortest / START_QUEUE_DIVISOR);
         self.queued = (self.queued + 1) * u32::from(is_queue);
         if self.queued >= START_ANSWERS {
-            self.queued = 0;
             self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
             if let Some(held) = self.held() {
                 self.leave_startup(held);
