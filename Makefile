@@ -12,7 +12,7 @@ endif
 # Cargo would take `--jobs` for the number of cores that it may use.
 unexport MAKEFLAGS
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-sctp bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -80,6 +80,9 @@ bench-path: ## measure against kernel TCP and QUIC across an emulated path (root
 
 bench-multipath: ## measure against kernel MPTCP and multipath QUIC across two emulated paths (root); writes docs/results/multipath.md
 	python3 bench/multipath.py
+
+bench-sctp: ## our SCTP beside usrsctp over two emulated paths (root, cc, libusrsctp-dev); writes docs/results/sctp-usrsctp.md
+	python3 bench/sctp.py
 
 bench-tunnel: ## iperf3 through `restp tunnel` over two emulated links (root, iperf3); writes docs/results/tunnel.md
 	python3 bench/tunnel.py

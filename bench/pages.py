@@ -54,6 +54,7 @@ STEPS = [
             ("notice", "notice"),
             ("browse", "browse"),
             ("tunnel", "tunnel"),
+            ("sctp-usrsctp", "sctp"),
             ("folder", "folder"),
             ("survive", "survive"),
             ("cost", "cost"),

@@ -17,7 +17,7 @@ use restp_base::time::Time;
 use restp_base::wakes::Wakes;
 use restp_services::connection_management::{CookieMint, CookieParameters, EPHEMERAL, Ports};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// What a user sets for a whole host.
@@ -36,6 +36,9 @@ pub struct SctpConfig {
     pub first_tsn: Option<u32>,
     /// The key of its cookies.
     pub cookies: CookieParameters,
+    /// Its addresses, which INIT ACK lists (RFC 9260 §5.1.2): a peer that sends to those alone that it was told of needs them. None: the
+    /// peer learns them by what comes from there.
+    pub addresses: Vec<IpAddr>,
 }
 
 impl SctpConfig {
@@ -48,6 +51,7 @@ impl SctpConfig {
             seed: 0,
             first_tsn: None,
             cookies: CookieParameters::default(),
+            addresses: Vec::new(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod mtu;
 mod multipath;
 mod parity;
 mod partial;
+mod sctp;
 mod shared_port;
 mod streams;
 mod toy;

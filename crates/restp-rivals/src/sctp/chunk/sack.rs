@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 const FIXED_BYTES: usize = 12;
 /// Blocks that fit beside IP and common header into 1500 bytes.
 pub const MOST_BLOCKS: usize = (1500 - 20 - 12 - 4 - FIXED_BYTES) / 4;
-/// The count's bits of the flags.
+/// The count's bits of the flags. Those at the other end are where the stacks of BSD have it (usrsctp): they are written as well, and read
+/// where the low ones are zero.
 const ARRIVALS: u8 = 0b11;
+const BSD_SHIFT: u32 = 6;
 
 /// A SACK chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +41,10 @@ impl Sack {
         let mut sack = Sack {
             cumulative: u32_at(value, 0)?,
             window: u32_at(value, 4)?,
-            arrivals: flags & ARRIVALS,
+            arrivals: match flags & ARRIVALS {
+                0 => flags >> BSD_SHIFT,
+                arrivals => arrivals,
+            },
             ..Sack::default()
         };
         let mut below = 1;
@@ -61,7 +66,8 @@ impl Sack {
     }
 
     pub(super) fn flags(&self) -> u8 {
-        self.arrivals & ARRIVALS
+        let arrivals = self.arrivals & ARRIVALS;
+        arrivals | arrivals << BSD_SHIFT
     }
 
     pub(super) fn emit(&self, out: &mut Head) {

@@ -93,11 +93,20 @@ impl Sctp {
             streams_out: STREAMS.min(init.streams_in),
             streams_in: STREAMS,
             first_tsn: local_tsn,
-            addresses: offer.addresses,
+            addresses: self.named_addresses(address, offer.addresses),
             cookie: Some(cookie.seal(&self.mint)),
             reported: init.unrecognized.clone(),
             ..Init::default()
         }
+    }
+
+    /// What INIT ACK names beside the address that it leaves from: those of an association that there is, or this host's.
+    fn named_addresses(&self, address: PathAddress, offered: SmallVec<[IpAddr; 2]>) -> SmallVec<[IpAddr; 2]> {
+        if !offered.is_empty() {
+            return offered;
+        }
+        let own = self.config.addresses.iter().copied();
+        own.filter(|own| *own != address.local.ip()).collect()
     }
 
     /// COOKIE ECHO: the peer receives at its address (RFC 9260 §5.1.5, §5.2.4). `rest` is what stands behind it.

@@ -56,3 +56,29 @@ fn of_what_has_ended_and_was_released_nothing_is_kept() {
         }
     }
 }
+
+/// A peer that sends only where it was told of would else use one path.
+#[test]
+fn init_ack_names_the_addresses_of_a_host_that_knows_them() {
+    let at = |host| SocketAddr::from(([10, 0, 0, host], 0));
+    let mut server = Sctp::new(SctpConfig {
+        listen: Some(PORT),
+        addresses: vec![at(2).ip(), at(3).ip()],
+        ..SctpConfig::new(SctpParameters::default())
+    });
+    let mut client = Sctp::new(SctpConfig::new(SctpParameters::default()));
+    let path = PathAddress {
+        local: at(1),
+        remote: at(2),
+    };
+    client.open(Time::ZERO, path, PORT).expect("a free port");
+    let mut out = Datagram::empty();
+    assert!(client.poll_transmit(Time::ZERO, &mut out));
+    out.path = out.path.reversed();
+    server.handle(Time::ZERO, Input::Datagram(&mut out));
+    assert!(server.poll_transmit(Time::ZERO, &mut out));
+    match &Packet::parse(&mut out).expect("a packet").chunks[..] {
+        [Chunk::InitAck(answer)] => assert_eq!(answer.addresses[..], [at(3).ip()], "it came to the other"),
+        other => panic!("{other:?}"),
+    }
+}

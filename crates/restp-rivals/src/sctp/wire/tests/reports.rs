@@ -174,3 +174,29 @@ fn the_padding_behind_the_last_parameter_is_not_in_the_length() {
     let bytes = emitted(&packet([Chunk::InitAck(init)])).to_vec();
     assert_eq!((bytes.len(), bytes[15]), (12 + 32, 29));
 }
+
+/// CMT §2.5 has the count of DAC in the low bits of the flags, the stacks of BSD in the high ones: both are said, and either is heard.
+#[test]
+fn a_sack_counts_arrivals_where_either_kind_of_stack_looks_for_them() {
+    let sack = Sack {
+        arrivals: 2,
+        ..Sack::default()
+    };
+    let bytes = emitted(&packet([Chunk::Sack(sack)])).to_vec();
+    assert_eq!(bytes[HEADER_BYTES + 1], 0b1000_0010);
+    for (flags, arrivals) in [
+        (0b10, 2),
+        (0b1000_0000, 2),
+        (0b0100_0000, 1),
+        (0b1100_0011, 3),
+        (0, 0),
+    ] {
+        let mut plain = emitted(&packet([])).to_vec();
+        plain.extend([3, flags, 0, 16]);
+        plain.extend([0; 12]);
+        match &parsed(plain).expect("possible").chunks[..] {
+            [Chunk::Sack(sack)] => assert_eq!(sack.arrivals, arrivals, "{flags:08b}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
