@@ -134,6 +134,78 @@ fn few_reports_carry_most_where_the_receive_buffer_is_short() {
     small("../smt/smt-e2.toml", &settings, &["E2.1", "E2.2", "E2.3"], 7);
 }
 
+/// SMT E1 to E3 with one seed.
+#[test]
+fn each_scheme_takes_for_lost_what_the_study_says_on_a_slow_and_a_fast_path() {
+    small("../smt/smt-e1.toml", &[("runs", "1")], &["E1.1.nmt"], 37);
+}
+
+/// SMT E5 and E6 for a minute: what is not within the ranges of the pages needs all seeds.
+#[test]
+#[ignore = "takes longer"]
+fn mfr_is_ahead_of_cmt_over_disparate_paths() {
+    let settings = [("runs", "1"), ("duration", "60 s")];
+    let others = [
+        "E5.2",
+        "E5.3",
+        "E5.4.disparity",
+        "E5.4.buffer",
+        "E5.4.best",
+        "E5.4.best.range",
+        "E5.5.amfr-cmt",
+        "E5.5.amfr-mfr",
+        "E5.5.amfr-mfr.range",
+        "E6.1.falls",
+        "E6.2.better",
+        "E6.2.better.range",
+        "E6.4.order",
+        "E6.4.amfr-cmt",
+        "E6.4.amfr-mfr",
+        "E6.4.amfr-mfr.range",
+    ];
+    small("../smt/smt-e5.toml", &settings, &others, 24);
+}
+
+/// CMT V1 and V2 with one seed.
+#[test]
+fn cmt_carries_more_than_each_path_alone_whatever_one_loses() {
+    small("../cmt/cmt-v1.toml", &[("runs", "1")], &[], 34);
+    small(
+        "../cmt/cmt-v2.toml",
+        &[("runs", "1")],
+        &["V2.1.low", "V2.policies"],
+        28
+    );
+}
+
+/// CMT F1 for two minutes, and F2 with one seed.
+#[test]
+#[ignore = "takes longer"]
+fn sctp_and_tcp_share_a_link_and_whoever_joins_gets_its_part() {
+    let short = [("runs", "1"), ("measure.to", "120 s"), ("duration", "120 s")];
+    small("../cmt/cmt-f1.toml", &short, &["F1.2.fair", "F1.2.useful"], 30);
+    let halves = [
+        "F2.1.half.tcps",
+        "F2.1.fair.tcps",
+        "F2.1.half.tcpnr",
+        "F2.1.fair.tcpnr",
+    ];
+    small("../cmt/cmt-f2.toml", &[("runs", "1")], &halves, 26);
+}
+
+/// CMT G2 beside eight flows.
+#[test]
+#[ignore = "takes longer"]
+fn a_slower_red_leaves_cmt_less_behind() {
+    let few = [
+        ("runs", "1"),
+        ("measure.from", "40 s"),
+        ("duration", "80 s"),
+        ("flow.crowd-{i}.count", "[8]"),
+    ];
+    small("../cmt/cmt-g2.toml", &few, &["G2.1", "G2.2.below", "G2.3"], 1);
+}
+
 /// SMT E8 where few packets are missing.
 #[test]
 #[ignore = "takes longer"]
