@@ -222,6 +222,13 @@ impl Policy {
         let each = Use::ALL.map(|command| (command.name(), self.choice(command).among(links)));
         each.into()
     }
+
+    /// Commands that have a choice of links of which none is here and up.
+    pub fn without_link(&self, links: &[Link]) -> Vec<&'static str> {
+        let uses = self.uses(links).into_iter();
+        let none = uses.filter(|(_, names)| names.as_ref().is_some_and(Vec::is_empty));
+        none.map(|(command, _)| command).collect()
+    }
 }
 
 /// What `command` binds to reach `addresses`: as its arguments say, or the user's file where they say nothing; empty where the

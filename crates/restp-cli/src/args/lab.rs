@@ -240,14 +240,14 @@ pub struct Model {
     /// Which one
     #[arg(value_enum)]
     pub name: ModelName,
-    /// Chance that a packet is missing; may be repeated [default: 0 to 0.09]
-    #[arg(long, value_name = "P")]
+    /// Chance that a packet is missing, such as 0.05 or 5%; may be repeated [default: 0 to 0.09]
+    #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
     pub missing: Vec<f64>,
     /// Share of missing packets that are late rather than lost
-    #[arg(long, value_name = "SHARE", default_value = "0.9")]
+    #[arg(long, value_name = "SHARE", default_value = "0.9", value_parser = share, allow_negative_numbers = true)]
     pub late: f64,
     /// Chance that a late packet is still missing after one more report
-    #[arg(long, value_name = "P", default_value = "0.5")]
+    #[arg(long, value_name = "P", default_value = "0.5", value_parser = share, allow_negative_numbers = true)]
     pub still_late: f64,
     /// Rounds that a late packet holds the receive buffer where it is not repeated
     #[arg(long, value_name = "ROUNDS", default_value = "10")]
@@ -274,4 +274,16 @@ pub struct Model {
 pub enum ModelName {
     /// SMT on one path, a Markov chain
     Smt,
+}
+
+/// A share as a number or in percent; what it may be, the model says.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "write a number such as 0.05, or 5%".to_owned())?;
+    Ok(number / unit)
 }

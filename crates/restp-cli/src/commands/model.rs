@@ -24,6 +24,11 @@ pub fn execute(arguments: &Model, output: Output) -> Result<(), Failure> {
     let ModelName::Smt = arguments.name;
     let parameters = parameters(arguments)?;
     let drawn = arguments.draw.as_deref().map(seconds).transpose()?;
+    if drawn == Some(0.0) {
+        return Err(Failure::input(
+            "--draw: nothing can be drawn in no time; write a time such as 1h",
+        ));
+    }
     let chances = match &arguments.missing[..] {
         [] => (0..=9)
             .map(|percent| f64::from(percent) / 100.0)

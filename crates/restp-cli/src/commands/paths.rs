@@ -47,6 +47,14 @@ pub fn execute(output: Output) -> Result<(), Failure> {
             row.trim_end().to_owned()
         })?;
     }
+    let without = policy.without_link(&links);
+    if !without.is_empty() {
+        output.text(&format!(
+            "{}: no link that {} allows is up: the routing table chooses",
+            without.join(", "),
+            file()
+        ))?;
+    }
     let free: Vec<_> = uses
         .iter()
         .filter(|(_, names)| names.is_none())
@@ -55,9 +63,14 @@ pub fn execute(output: Output) -> Result<(), Failure> {
     if free.is_empty() {
         return Ok(());
     }
-    let file = Policy::file().map_or_else(|| "paths.toml".into(), |file| file.display().to_string());
     output.text(&format!(
-        "{}: the routing table chooses, unless --use or --bind or {file} does",
-        free.join(", ")
+        "{}: the routing table chooses, unless --use or --bind or {} does",
+        free.join(", "),
+        file()
     ))
+}
+
+/// Where the user's choice stands.
+fn file() -> String {
+    Policy::file().map_or_else(|| "paths.toml".into(), |file| file.display().to_string())
 }

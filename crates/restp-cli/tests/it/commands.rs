@@ -416,4 +416,14 @@ fn a_model_is_solved() {
     let refused = restp(&["model", "smt", "--missing", "2"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("missing is 2") && refused.stdout.is_empty());
+    assert_eq!(restp(&["model", "smt", "--missing", "5%"]).stdout, solved);
+    for (words, says) in [
+        (["--missing", "-0.1"], "missing is -0.1"),
+        (["--missing", "many"], "0.05, or 5%"),
+        (["--draw", "0s"], "no time"),
+    ] {
+        let refused = restp(&["model", "smt", words[0], words[1]]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
 }

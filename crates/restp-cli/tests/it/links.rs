@@ -38,6 +38,13 @@ fn links_are_listed_with_what_the_users_file_makes_of_them() {
         rest.starts_with("forward, send, tunnel: the routing table"),
         "{rest}"
     );
+    fs::write(
+        config.path().join("restp/paths.toml"),
+        "[pipe]\nuse = [\"usb7\"]\n",
+    )
+    .unwrap();
+    let listed = with_config(config.path(), &["paths"]).stdout;
+    assert!(listed.contains("\npipe: no link that "), "{listed}");
 }
 
 #[test]

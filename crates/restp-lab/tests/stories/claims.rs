@@ -174,7 +174,7 @@ fn cmt_carries_more_than_each_path_alone_whatever_one_loses() {
         "../cmt/cmt-v2.toml",
         &[("runs", "1")],
         &["V2.1.low", "V2.policies"],
-        28
+        28,
     );
 }
 
