@@ -115,7 +115,7 @@ def verdicts(rates) -> list[tuple[str, tuple[str, str], float]]:
 
 
 def page(rates, options: argparse.Namespace, loads: tuple[float, float]) -> str:
-    shown = [(name, *pair, *spread(values, 1)) for (name, pair), values in rates.items()]
+    shown = [(name, *pair, spread(values, 1)) for (name, pair), values in rates.items()]
     judged = [
         (f"{name}: {pair[0]} to {pair[1]}", f"{share:.1%}", "met" if share >= TARGET else "**missed**")
         for name, pair, share in verdicts(rates)
