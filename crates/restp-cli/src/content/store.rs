@@ -1,9 +1,11 @@
 //! What a cache keeps, on disk, by digest: packs of chunks in the order in which they came, each with a list. When there are too many
 //! bytes the pack that was used least recently goes. A chunk that is read for the first time since the start, or that is asked for
-//! again, is held against its digest: what was damaged is dropped, and fetched anew.
+//! again, is held against its digest: what was damaged is dropped, and fetched anew. Where one was damaged that was good before, so is
+//! each of its pack when it is read next.
 
 use super::disk::read_at_once;
 use super::pack::{self, LINE_BYTES, MOST_CHUNK, MOST_PACK, Pack, Place, key_of};
+use crate::output::note;
 use bytes::Bytes;
 use restp_rivals::itp::manifest::{Digest, digest, names_of};
 use restp_rivals::itp::node::Wanted;
@@ -405,6 +407,9 @@ impl DiskStore {
         if !is_good {
             self.stats.damaged.fetch_add(1, Ordering::Relaxed);
             self.places.remove(&key);
+            if place.is_known {
+                self.doubt(place.pack);
+            }
             self.publish_stats();
             return Poll::Ready(None);
         }
@@ -413,6 +418,20 @@ impl DiskStore {
         }
         ready!(self.on_use(place.pack, wait));
         Poll::Ready(found)
+    }
+
+    /// Something has changed on the disk below the pack `number`: nothing of it is good before it was looked at again.
+    fn doubt(&mut self, number: u32) {
+        let file = pack::path(&self.folder, number, "pack");
+        note(format!(
+            "{}: a chunk was damaged, and is fetched anew; each one in this file is looked at before it is sent",
+            file.display()
+        ));
+        for key in self.packs.get(&number).into_iter().flat_map(|pack| &pack.keys) {
+            if let Some(place) = self.places.get_mut(key).filter(|place| place.pack == number) {
+                place.is_known = false;
+            }
+        }
     }
 
     /// Keeps a chunk that has this digest.

@@ -164,13 +164,20 @@ fn what_is_asked_for_again_is_looked_at_again() {
         .open(folder.path().join("00000000.pack"))
         .unwrap();
     pack.write_all_at(&[0xFF; 100], 3 * 1004 + 500).unwrap();
-    let name = chunk(3).0;
-    assert!(
-        get(&mut store, &name, false).is_some(),
-        "it was right when it was looked at"
-    );
+    pack.write_all_at(&[0xFF; 100], 5 * 1004 + 500).unwrap();
+    let (name, other) = (chunk(3).0, chunk(5).0);
+    for name in [name, other] {
+        let found = get(&mut store, &name, false);
+        assert!(found.is_some(), "it was right when it was looked at");
+    }
     assert_eq!(get(&mut store, &name, true), None);
     assert_eq!(get(&mut store, &name, false), None);
+    assert_eq!(
+        get(&mut store, &other, false),
+        None,
+        "nor is its neighbour believed"
+    );
+    assert!(has(&mut store, 4));
 }
 
 #[test]
