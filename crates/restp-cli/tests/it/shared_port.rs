@@ -13,6 +13,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn word(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -37,7 +38,8 @@ fn end(running: Running) -> String {
     ended.stderr
 }
 
-/// Interests of a stranger, as many as the system takes, until it is dropped.
+/// Interests of a stranger until it is dropped: more than a home's link would bring, and fewer than an unoptimised build beside other
+/// load can read. Beyond that the system drops what is for this socket, whoever sent it.
 struct Flood(Arc<AtomicBool>);
 
 impl Flood {
@@ -49,7 +51,10 @@ impl Flood {
             // A header of five words, and a digest: each is answered with a cookie.
             let interest = [&[0x13, 0x80, 5, 0][..], &[7; 16 + 32]].concat();
             while goes_on.load(Ordering::Relaxed) {
-                let _ = socket.send_to(&interest, &to);
+                for _ in 0..10 {
+                    let _ = socket.send_to(&interest, &to);
+                }
+                crate::common::pause(Duration::from_millis(1));
             }
         });
         flood

@@ -49,7 +49,7 @@ pub(super) enum Series {
 
 const SERIES: [(&str, Series); 2] = [("correlation", Series::Correlation), ("ahead", Series::Ahead)];
 
-const FLOW_FIELDS: [&str; 34] = [
+const FLOW_FIELDS: [&str; 36] = [
     "goodput_bps",
     "shared_bps",
     "throughput_bps",
@@ -78,6 +78,8 @@ const FLOW_FIELDS: [&str; 34] = [
     "report_share",
     "lost_packets",
     "timed_out_packets",
+    "repair_ms",
+    "duplicate_packets",
     "encoded_packets",
     "repaired_packets",
     "timeouts",

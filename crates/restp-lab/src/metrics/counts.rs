@@ -1,7 +1,7 @@
 //! What has been counted of a flow up to a moment, so that what lies between two moments can be told.
 
-use super::LossCauses;
 use super::window::WindowSum;
+use super::{LossCauses, RepairSum};
 use crate::traffic::{Receiver, Sender};
 use restp_base::flow::{FlowStats, PathStats};
 use restp_base::machine::PathAddress;
@@ -27,6 +27,8 @@ pub struct FlowCounts {
     pub pages: usize,
     /// Segments taken for lost, where the transport says which.
     pub loss_causes: Option<LossCauses>,
+    /// What was lost and came all the same.
+    pub repairs: RepairSum,
     /// The windows that each path has had.
     pub windows: Vec<(PathAddress, WindowSum)>,
 }
@@ -76,6 +78,7 @@ impl FlowCounts {
             messages,
             pages: pages.unwrap_or(0),
             loss_causes,
+            repairs: RepairSum::default(),
             windows: Vec::new(),
         }
     }
@@ -124,6 +127,7 @@ impl FlowCounts {
                 (Some(now), Some(then)) => Some(now.since(then)),
                 (now, _) => now,
             },
+            repairs: self.repairs,
             windows: self.windows,
         }
     }

@@ -74,10 +74,15 @@ pub struct FlowResult {
     pub report_share: Option<f64>,
     /// Segments the sender took for lost.
     pub lost_packets: u64,
-    /// Why, truly and as the sender took it; absent where the transport does not say which segments it takes for lost.
-    pub loss_causes: Option<LossCauses>,
     /// Those of them that its retransmission timer declared lost.
     pub timed_out_packets: u64,
+    /// Why, truly and as the sender took it; absent where the transport does not say which segments it takes for lost.
+    pub loss_causes: Option<LossCauses>,
+    /// From when a segment left that the network lost until a copy of it arrived, the mean; absent where a transport does not number what it
+    /// sends again as before.
+    pub repair_ms: Option<f64>,
+    /// Segments that arrived though they had arrived before.
+    pub duplicate_packets: u64,
     /// Packets of forward error correction the sender sent.
     pub encoded_packets: u64,
     /// Segments the receiver rebuilt by forward error correction.
@@ -248,6 +253,8 @@ impl FlowResult {
             report_share: received.report_bytes.and_then(share),
             lost_packets: sent.lost_packets,
             loss_causes: counts.loss_causes,
+            repair_ms: after.repairs.mean_ms_since(before.repairs),
+            duplicate_packets: received.duplicate_packets,
             timed_out_packets: sent.timed_out_packets,
             encoded_packets: sent.encoded_packets,
             repaired_packets: received.repaired_packets,

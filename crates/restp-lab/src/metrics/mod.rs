@@ -11,6 +11,7 @@ mod interval;
 mod link;
 mod loss_causes;
 mod outage;
+mod repair;
 mod sawtooth;
 mod window;
 
@@ -25,5 +26,6 @@ pub use interval::Interval;
 pub use link::{LinkResult, links};
 pub use loss_causes::{CauseLedger, Inferred, LossCauses};
 pub use outage::{OutageResult, TimeoutResult, Watch};
+pub use repair::{RepairMeter, RepairSum};
 pub use sawtooth::{Sawtooth, WindowResult};
 pub use window::{WindowMeter, WindowSum};

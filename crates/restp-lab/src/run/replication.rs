@@ -7,7 +7,7 @@ use super::setting::{Owner, Setting};
 use super::{Job, Options, Watched};
 use crate::host::{Application, IP_HEADER_BYTES, Seat};
 use crate::metrics::{
-    CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, WindowMeter, links,
+    CauseLedger, FlowCounts, FlowResult, GroupResult, HostCounts, Measured, RepairMeter, WindowMeter, links,
 };
 use crate::scenario::{HostPlan, Plan, Point};
 use crate::traffic::{Receiver, Sender, Traffic};
@@ -74,6 +74,8 @@ struct Replication<'a> {
     setting: Setting,
     /// Of each flow: why its sender lost segments, and whether it says which.
     ledgers: Vec<(CauseLedger, bool)>,
+    /// Of each flow: what its sender's losses cost the receiver.
+    repairs: Vec<RepairMeter>,
     /// What each host of the plan sent and received.
     counts: Vec<HostCounts>,
     /// Of each flow: the windows of its sender.
@@ -102,6 +104,7 @@ impl<'a> Replication<'a> {
             seed,
             setting: Setting::new(plan, seed)?,
             ledgers: plan.flows.iter().map(|_| Default::default()).collect(),
+            repairs: vec![RepairMeter::default(); plan.flows.len()],
             counts: vec![HostCounts::default(); plan.hosts.len()],
             meters: plan.flows.iter().map(|_| WindowMeter::default()).collect(),
             marks: [None, None],
@@ -210,7 +213,11 @@ impl<'a> Replication<'a> {
         let step = match arrived {
             Some((seat, datagram)) => {
                 if let Some(seat) = seat {
-                    observer.arrived(now, host.application(seat).end, datagram);
+                    let end = host.application(seat).end;
+                    if let Some(segment) = datagram.segment.filter(|_| !end.opens) {
+                        self.repairs[end.flow].on_arrived(now, segment);
+                    }
+                    observer.arrived(now, end, datagram);
                 }
                 if let Some((_, counts)) = &mut shared {
                     counts.on_received(datagram.len());
@@ -295,6 +302,7 @@ impl<'a> Replication<'a> {
                 false => counts,
             };
             FlowCounts {
+                repairs: self.repairs[flow].sum(),
                 windows: self.meters[flow].sums(at),
                 ..counts
             }
@@ -333,6 +341,7 @@ impl<'a> Replication<'a> {
             let end = owners.end_at(lost.from, hosts);
             if let Some(end) = end.filter(|end| end.opens) {
                 self.ledgers[end.flow].0.on_lost(lost);
+                self.repairs[end.flow].on_lost(lost.segment);
             }
         }
         let end = self.setting.hosts[host].application(seat).end;

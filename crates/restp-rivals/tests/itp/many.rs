@@ -39,16 +39,15 @@ fn answer_all(net: &mut Net) {
 }
 
 #[test]
-fn who_asks_for_the_same_gets_the_same_object() {
-    let mut net = Net::new(&named(&[]), 4);
-    for (host, message) in [(1, &b"D"[..]), (2, b"D"), (3, b"E")] {
-        ask(&mut net, host, message);
-    }
+fn ten_who_ask_for_the_same_get_one_object() {
+    let mut net = Net::new(&named(&[]), 12);
+    (1..11).for_each(|host| ask(&mut net, host, b"D"));
+    ask(&mut net, 11, b"E");
     net.run_for(ms(30));
     answer_all(&mut net);
     assert_eq!(net.hosts[0].published(), 2);
     net.run_for(Duration::from_secs(20));
-    for host in 1..4 {
+    for host in 1..12 {
         assert!(net.read[host] == content(BYTES), "host {host}");
     }
     // The manifests have arrived, so that nothing is left of the flows but what they published.

@@ -11,6 +11,7 @@ use super::{Itp, MOST_FLOWS, MOST_WAITING};
 use bytes::Bytes;
 use restp_base::flow::{CloseReason, FlowId};
 use restp_base::machine::{Datagram, Event, PathAddress};
+use restp_base::observe::Transmitted;
 use restp_base::time::Time;
 use std::net::SocketAddr;
 
@@ -156,8 +157,13 @@ impl Itp {
         }
         let header = Header { kind, flags, pointer };
         let ports = (message.destination_port, message.source_port);
-        self.outbox
-            .push_back(packet::datagram(path, ports, &header, payload));
+        let mut answer = packet::datagram(path, ports, &header, payload);
+        let is_chunk = matches!(header.kind, Kind::Data) && flags & flags::MANIFEST == 0;
+        answer.segment = is_chunk.then_some(Transmitted {
+            number: u64::from(pointer.chunk),
+            at: now,
+        });
+        self.outbox.push_back(answer);
         Some(())
     }
 

@@ -193,13 +193,17 @@ impl Node {
             return;
         }
         let bytes = message::answer_bytes(answer.body.len());
-        if !self.guard.admits(now, answer.path.remote, bytes) {
+        let Some(departs) = self.guard.departure(now, answer.path.remote, bytes) else {
             self.counters.limited += 1;
             return;
-        }
+        };
         self.counters.answers += 1;
         self.counters.answered_bytes += answer.body.len() as u64;
-        self.outbox.push(answer, requester);
+        if departs > now {
+            self.outbox.push_paced(answer, requester, departs);
+        } else {
+            self.outbox.push(answer, requester);
+        }
     }
 }
 

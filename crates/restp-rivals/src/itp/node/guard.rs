@@ -21,16 +21,18 @@ pub type Cookie = [u8; COOKIE_BYTES];
 const EPOCH: Duration = Duration::from_secs(60);
 /// Sources whose rates are watched at once. Beyond that the one that has taken least lately is forgotten, which lets it take more.
 const MOST_SOURCES: usize = 4096;
-/// What a source may take at once: a tenth of a second of its rate, and 64 full datagrams at least.
-const BURST: Duration = Duration::from_millis(100);
-const LEAST_BURST: u64 = 64 * 1500;
+/// Answers of a source wait for their turn as long as a queue of a link would have them wait: long enough that a consumer who is near
+/// still has some open, and 64 full datagrams at least, so that the largest chunk has a place where the rate is low.
+const QUEUE: Duration = Duration::from_millis(100);
+const LEAST_QUEUE: u64 = 64 * 1500;
 
 /// Cookies and rates.
 #[derive(Debug)]
 pub(super) struct Guard {
     key: [u8; 16],
     per_source: Option<Rate>,
-    sources: BTreeMap<IpAddr, Bucket>,
+    /// When the last answer to a source has left.
+    sources: BTreeMap<IpAddr, Time>,
 }
 
 /// What a cookie proves.
@@ -42,13 +44,6 @@ pub enum Proof {
     Past,
     /// Nothing.
     None,
-}
-
-/// What a source may take now.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    bytes: u64,
-    at: Time,
 }
 
 impl Guard {
@@ -99,32 +94,26 @@ impl Guard {
         hasher.finish()
     }
 
-    /// May `bytes` leave to `remote` now?
-    pub fn admits(&mut self, now: Time, remote: SocketAddr, bytes: u64) -> bool {
+    /// When `bytes` may leave to `remote`. None: too much waits for it already.
+    pub fn departure(&mut self, now: Time, remote: SocketAddr, bytes: u64) -> Option<Time> {
         let Some(rate) = self.per_source else {
-            return true;
+            return Some(now);
         };
         let source = source_of(remote.ip());
-        let most = rate.bytes_in(BURST).max(LEAST_BURST);
         if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
-            let fullest = self.sources.iter().max_by_key(|(_, bucket)| bucket.bytes);
-            if let Some(fullest) = fullest.map(|(source, _)| *source) {
-                self.sources.remove(&fullest);
+            let least = self.sources.iter().min_by_key(|(_, free)| **free);
+            if let Some(least) = least.map(|(source, _)| *source) {
+                self.sources.remove(&least);
             }
         }
-        let bucket = self
-            .sources
-            .entry(source)
-            .or_insert(Bucket { bytes: most, at: now });
-        let refill = rate.bytes_in(now.since(bucket.at));
-        // Time too short for a byte is not lost.
-        if refill > 0 {
-            bucket.bytes = bucket.bytes.saturating_add(refill).min(most);
-            bucket.at = now;
+        let free = self.sources.entry(source).or_insert(now);
+        let departs = now.max(*free);
+        let queue = QUEUE.max(rate.transmission_time(LEAST_QUEUE));
+        if departs.since(now) > queue {
+            return None;
         }
-        let admits = bucket.bytes >= bytes;
-        bucket.bytes -= if admits { bytes } else { 0 };
-        admits
+        *free = departs + rate.transmission_time(bytes);
+        Some(departs)
     }
 }
 
@@ -166,46 +155,48 @@ mod tests {
     #[test]
     fn a_source_gets_its_rate_whatever_its_ports() {
         let mut guard = Guard::new([1; 16], Some(Rate::from_bps(80_000_000)));
-        let mut taken = 0;
+        let mut departures = Vec::new();
         for step in 0..10_000u64 {
             let now = Time::ZERO + Duration::from_micros(step * 100);
-            let port = 1 + (step % 7) as u16;
-            taken += if guard.admits(now, SocketAddr::new(at("192.0.2.1:9").ip(), port), 1500) {
-                1500
-            } else {
-                0
-            };
+            let there = SocketAddr::new(at("192.0.2.1:9").ip(), 1 + (step % 7) as u16);
+            let departs = guard.departure(now, there, 1500);
+            assert!(departs.is_none_or(|at| at >= now && at.since(now) <= QUEUE));
+            departures.extend(departs);
         }
-        let (least, most) = (10_000_000 - 3000, 10_000_000 + 1_000_000 + 3000);
-        assert!(
-            (least..most).contains(&taken),
-            "a second of 10 MB and a burst: {taken}"
-        );
-        assert!(
-            guard.admits(Time::ZERO + Duration::from_secs(1), at("192.0.2.2:9"), 1500),
+        let apart = departures.windows(2).map(|two| two[1].since(two[0]));
+        assert!(apart.clone().all(|gap| gap == Duration::from_micros(150)));
+        assert!(departures.len() > 6_666, "10 MB of a second, and what waits");
+        let end = Time::ZERO + Duration::from_secs(1);
+        assert_eq!(
+            guard.departure(end, at("192.0.2.2:9"), 1500),
+            Some(end),
             "another source"
         );
+        let later = end + QUEUE * 2;
+        assert_eq!(
+            guard.departure(later, at("192.0.2.1:9"), 1500),
+            Some(later),
+            "no credit"
+        );
+        let next = later + Duration::from_micros(150);
+        assert_eq!(guard.departure(later, at("192.0.2.1:9"), 1500), Some(next));
     }
 
     #[test]
-    fn time_too_short_for_a_byte_is_not_lost() {
+    fn the_largest_answer_has_a_place_at_the_lowest_rate() {
         let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000)));
         let there = at("192.0.2.1:9");
-        assert!(guard.admits(Time::ZERO, there, LEAST_BURST));
-        let asks = (1..=10_000u64).map(|step| Time::ZERO + Duration::from_micros(step * 100));
-        let taken = asks.filter(|now| guard.admits(*now, there, 1)).count();
-        assert_eq!(taken, 1000, "those of a second");
+        let departs = [64_000, 64_000, 64_000].map(|bytes| guard.departure(Time::ZERO, there, bytes));
+        let at = |seconds| Some(Time::ZERO + Duration::from_secs(seconds));
+        assert_eq!(departs, [at(0), at(64), None], "96 s of its rate are its queue");
     }
 
     #[test]
     fn sources_are_bounded_and_an_ipv6_network_is_one() {
         let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000)));
         for host in 0..10_000u32 {
-            guard.admits(
-                Time::ZERO,
-                SocketAddr::new(IpAddr::from(host.to_be_bytes()), 1),
-                1,
-            );
+            let there = SocketAddr::new(IpAddr::from(host.to_be_bytes()), 1);
+            guard.departure(Time::ZERO, there, 1);
         }
         assert!(guard.sources.len() <= MOST_SOURCES);
         assert_eq!(

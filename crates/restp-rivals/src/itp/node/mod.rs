@@ -335,7 +335,7 @@ impl Machine for Node {
         let asks_first = std::mem::take(&mut self.has_answered);
         let question = if asks_first { self.next_question(now) } else { None };
         let next = question.or_else(|| {
-            let answer = self.outbox.pop();
+            let answer = self.outbox.pop(now);
             self.has_answered = answer.is_some();
             answer
         });
@@ -356,6 +356,7 @@ impl Machine for Node {
         for (at, why) in self.fetches.values().filter_map(Retrieval::deadline) {
             earliest = earliest.or(Some(at), why);
         }
+        earliest = earliest.or(self.outbox.deadline(), Wakeup::Pacing);
         earliest.deadline()
     }
 

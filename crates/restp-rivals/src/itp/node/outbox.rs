@@ -1,11 +1,13 @@
 //! Answers that wait to leave. What is beyond is lost, as in any queue. They leave in the order in which they came, but a source that
-//! asks for more than leaves has no more than half of the room, so that there is room for others.
+//! asks for more than leaves has no more than half of the room, so that there is room for others. Those of a source whose rate is
+//! limited leave at their times.
 
 use super::fair::Shares;
 use super::message::answer_bytes;
 use restp_base::machine::Datagram;
 use restp_base::slices::{Held, Slices};
-use std::collections::VecDeque;
+use restp_base::time::Time;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 /// So many, and so many bytes: large chunks fill the second before the first. Of one source half of them.
@@ -17,10 +19,15 @@ const BUFFER_BYTES: usize = 180_000;
 /// Cookies for who has shown nothing: a flood from forged addresses takes no room of who has.
 const MOST_UNPROVED: usize = MOST / 2;
 
+type Waiting = (Datagram, Held, Requester);
+
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// Answers without their bodies, and these.
-    waiting: VecDeque<(Datagram, Held, Requester)>,
+    waiting: VecDeque<Waiting>,
+    /// The same, by when they leave and in which order they came.
+    paced: BTreeMap<(Time, u64), Waiting>,
+    came: u64,
     slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
     /// Bytes, a small answer counting as many as leave room for so many of them.
     bytes: Shares,
@@ -46,6 +53,8 @@ impl Outbox {
     pub fn new() -> Self {
         Outbox {
             waiting: VecDeque::new(),
+            paced: BTreeMap::new(),
+            came: 0,
             slices: Slices::default(),
             bytes: Shares::new(MOST_BYTES),
             unproved: 0,
@@ -61,18 +70,37 @@ impl Outbox {
     }
 
     /// Takes an answer for which there is room.
-    pub fn push(&mut self, mut answer: Datagram, requester: Requester) {
+    pub fn push(&mut self, answer: Datagram, requester: Requester) {
+        let waiting = self.hold(answer, requester);
+        self.waiting.push_back(waiting);
+    }
+
+    /// The same, and it does not leave before `departs`.
+    pub fn push_paced(&mut self, answer: Datagram, requester: Requester, departs: Time) {
+        let waiting = self.hold(answer, requester);
+        self.paced.insert((departs, self.came), waiting);
+        self.came += 1;
+    }
+
+    fn hold(&mut self, mut answer: Datagram, requester: Requester) -> Waiting {
         match requester {
             Requester::Proved(source) => self.bytes.take_all(source, weight(answer.body.len())),
             Requester::Unproved => self.unproved += 1,
         }
         let body = self.slices.hold(std::mem::take(&mut answer.body));
-        self.waiting.push_back((answer, body, requester));
+        (answer, body, requester)
     }
 
-    /// The one that has waited longest.
-    pub fn pop(&mut self) -> Option<Datagram> {
-        let (mut first, body, requester) = self.waiting.pop_front()?;
+    /// When the next one may leave that may not yet.
+    pub fn deadline(&self) -> Option<Time> {
+        self.paced.first_key_value().map(|((departs, _), _)| *departs)
+    }
+
+    /// One whose time has come, or else the one that has waited longest.
+    pub fn pop(&mut self, now: Time) -> Option<Datagram> {
+        let due = self.paced.first_entry().filter(|first| first.key().0 <= now);
+        let due = due.map(|first| first.remove());
+        let (mut first, body, requester) = due.or_else(|| self.waiting.pop_front())?;
         first.body = self.slices.release(body);
         match requester {
             Requester::Proved(source) => self.bytes.give_all_back(source, weight(first.body.len())),
@@ -86,6 +114,7 @@ impl Outbox {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use restp_base::time::Duration;
 
     fn proved(source: u8) -> Requester {
         Requester::Proved([10, 0, 0, source].into())
@@ -123,7 +152,7 @@ mod tests {
                 "{bytes} {taken}"
             );
             assert!(!outbox.has_room(proved(0)));
-            while outbox.pop().is_some() {}
+            while outbox.pop(Time::ZERO).is_some() {}
             assert_eq!(outbox.bytes.taken(), 0);
         }
     }
@@ -138,7 +167,7 @@ mod tests {
             "{greedy}"
         );
         for _ in 0..1_000 {
-            outbox.pop();
+            outbox.pop(Time::ZERO);
             taken(&mut outbox, 64_000, proved(1));
             assert!(outbox.has_room(proved(2)));
         }
@@ -158,7 +187,7 @@ mod tests {
             };
             outbox.push(answer, proved(1));
         }
-        let left = std::iter::from_fn(|| outbox.pop()).map(|answer| answer.body);
+        let left = std::iter::from_fn(|| outbox.pop(Time::ZERO)).map(|answer| answer.body);
         let kept = left.zip(&bodies).filter(|(left, body)| {
             assert_eq!(left, *body);
             left.as_ptr() == body.as_ptr()
@@ -173,9 +202,24 @@ mod tests {
         assert!(!outbox.has_room(Requester::Unproved) && outbox.has_room(proved(1)));
         let his = taken(&mut outbox, 8, proved(1));
         assert_eq!(his, MOST / 2);
-        assert!(outbox.pop().is_some() && outbox.has_room(Requester::Unproved));
+        assert!(outbox.pop(Time::ZERO).is_some() && outbox.has_room(Requester::Unproved));
         assert!(!outbox.has_room(proved(1)), "those were not his");
-        while outbox.pop().is_some() {}
+        while outbox.pop(Time::ZERO).is_some() {}
         assert_eq!((taken(&mut outbox, 8, proved(1)), outbox.unproved), (his, 0));
+    }
+    #[test]
+    fn what_is_paced_leaves_at_its_time_and_what_is_not_need_not_wait_for_it() {
+        let (mut outbox, at) = (Outbox::new(), |ms| Time::ZERO + Duration::from_millis(ms));
+        for (bytes, departs) in [(2, at(20)), (1, at(10)), (3, at(20))] {
+            outbox.push_paced(answer(bytes), proved(1), departs);
+        }
+        outbox.push(answer(9), proved(2));
+        let mut left = |now| outbox.pop(now).map(|answer| answer.body.len());
+        assert_eq!([left(at(0)), left(at(9)), left(at(10))], [Some(9), None, Some(1)]);
+        assert_eq!(
+            [left(at(19)), left(at(30)), left(at(30))],
+            [None, Some(2), Some(3)]
+        );
+        assert_eq!((outbox.deadline(), outbox.bytes.taken()), (None, 0));
     }
 }
