@@ -8,6 +8,9 @@ use restp_base::units::Rate;
 const BURST_SEGMENTS: u64 = 10;
 /// Or as much as the rate carries in this time, whichever is more: timers of drivers are about this coarse.
 const BURST_TIME: Duration = Duration::from_millis(1);
+/// A driver that was to wake for a segment may be so late, and what would have left meanwhile is made up for: its timer rounds up to a
+/// millisecond, and so does the system call that waits for it.
+const LATE: Duration = Duration::from_millis(2);
 
 /// A virtual clock of the sending rate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +18,10 @@ pub struct Pacer {
     /// When the line would be free had it the pacing rate.
     free_at: Time,
     burst: Duration,
+    /// A segment waits for it.
+    holds: bool,
+    /// What such a segment was late for is made up for until then.
+    makes_up_until: Time,
 }
 
 impl Pacer {
@@ -23,6 +30,10 @@ impl Pacer {
     pub fn catch_up(&mut self, now: Time, segment_bytes: u64, rate: Rate, rtt: Duration) {
         let wait = rate.transmission_time(segment_bytes).max(rtt);
         self.free_at = self.free_at.min(now + self.burst + wait);
+    }
+    /// A segment waits until [`next_at`](Pacer::next_at).
+    pub fn hold(&mut self) {
+        self.holds = true;
     }
     /// May a segment leave at `now`?
     pub fn allows(&self, now: Time) -> bool {
@@ -37,7 +48,11 @@ impl Pacer {
         self.burst = rate
             .transmission_time(segment_bytes * BURST_SEGMENTS)
             .max(BURST_TIME);
-        self.free_at = self.free_at.max(now) + rate.transmission_time(bytes);
+        if std::mem::take(&mut self.holds) {
+            self.makes_up_until = now + BURST_TIME; // a burst takes its time
+        }
+        let late = if now < self.makes_up_until { LATE } else { Duration::ZERO };
+        self.free_at = self.free_at.max(now - late) + rate.transmission_time(bytes);
     }
 }
 
@@ -59,6 +74,35 @@ mod tests {
             now = pacer.next_at();
         }
         assert!((1000..=1012).contains(&sent), "{sent}");
+    }
+
+    /// A millisecond and more of each was lost: half of the rate of a fast path.
+    #[test]
+    fn what_a_timer_wakes_late_for_is_made_up_for() {
+        let (mut pacer, rate) = (Pacer::default(), Rate::from_bps(160_000_000)); // 50 µs per 1000 B
+        let (start, end) = (Time::ZERO + Duration::from_secs(1), Time::ZERO + Duration::from_secs(2));
+        let (mut now, mut sent) = (start, 0);
+        while now < end {
+            while pacer.allows(now) {
+                pacer.on_sent(now, 1000, 1000, rate);
+                sent += 1;
+            }
+            pacer.hold();
+            now = pacer.next_at() + Duration::from_micros(1990);
+        }
+        assert!((19_800..=20_080).contains(&sent), "{sent}");
+        // Who had nothing to send has a burst, and no more.
+        let later = end + Duration::from_secs(1);
+        pacer.on_sent(later, 1000, 1000, rate); // ends the wait
+        let again = later + Duration::from_secs(1);
+        let burst = (0..100).take_while(|_| {
+            let may = pacer.allows(again);
+            if may {
+                pacer.on_sent(again, 1000, 1000, rate);
+            }
+            may
+        });
+        assert_eq!(burst.count(), 21);
     }
 
     /// A burst at a rate that was measured too low would otherwise hold up everything after it.

@@ -175,6 +175,7 @@ impl Sender {
             let rtt = self.lane.rtt.smoothed().unwrap_or_default();
             self.lane.pacer.catch_up(now, segment, rate, rtt);
         }
+        self.lane.pacer.hold();
         self.lane.gate.pace_until(self.lane.pacer.next_at());
         false
     }
