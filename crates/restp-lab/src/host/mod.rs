@@ -3,9 +3,11 @@
 
 mod address;
 mod seat;
+mod timers;
 
 pub use address::{Directory, address_of, index_of};
 pub use seat::{Application, End, Seat};
+pub use timers::Timers;
 
 use crate::traffic::TrafficError;
 use restp_base::flow::FlowId;
@@ -34,6 +36,8 @@ pub struct Host {
     notices: VecDeque<Notice>,
     /// The seats that the present step has to do with.
     touched: Vec<usize>,
+    /// How late it wakes, if its timers are not exact.
+    timers: Option<Timers>,
 }
 
 /// The lower layer of a host tells it that one of its addresses works, or no longer does (ResTP §3.4).
@@ -62,7 +66,14 @@ impl Host {
             due: BTreeSet::new(),
             notices: VecDeque::new(),
             touched: Vec::new(),
+            timers: None,
         }
+    }
+
+    /// The same with timers as coarse as these. Applications keep their own time.
+    #[must_use]
+    pub fn with_timers(self, timers: Option<Timers>) -> Self {
+        Host { timers, ..self }
     }
 
     /// One more application, whose datagrams come along `paths`, as this host sees them.
@@ -191,7 +202,10 @@ impl Host {
         for &seat in &self.touched {
             self.seats[seat].note(now, &mut *self.machine);
         }
-        let deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
+        let mut deadline = self.machine.next_deadline().map_or(Time::MAX, |(at, _)| at);
+        if let Some(timers) = &mut self.timers {
+            deadline = timers.wakes(deadline);
+        }
         world.wake_at(self.id, deadline.min(self.next_own()));
         Ok(())
     }

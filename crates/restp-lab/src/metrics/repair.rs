@@ -46,8 +46,8 @@ impl RepairSum {
     /// The mean since `earlier`, in milliseconds.
     pub fn mean_ms_since(self, earlier: RepairSum) -> Option<f64> {
         let count = self.count.saturating_sub(earlier.count);
-        let took = self.took.as_secs_f64() - earlier.took.as_secs_f64();
-        (count > 0).then(|| took * 1e3 / count as f64)
+        let took = self.took.saturating_sub(earlier.took);
+        (count > 0).then(|| took.as_nanos() as f64 / 1e6 / count as f64)
     }
 }
 

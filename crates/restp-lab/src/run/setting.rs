@@ -1,6 +1,6 @@
 //! What a run consists of before it begins: the network, the machines on its nodes with their applications, and who is where.
 
-use crate::host::{Application, Directory, End, Host, Notice, Seat, address_of};
+use crate::host::{Application, Directory, End, Host, Notice, Seat, Timers, address_of};
 use crate::metrics::{Sawtooth, Watch};
 use crate::scenario::{FlowPlan, HostPlan, HostRole, PathPlan, Plan};
 use crate::traffic::{Attempt, Moments, Receiver, Sender};
@@ -24,6 +24,9 @@ pub(super) struct Setting {
     pub owners: Owners,
     /// Of each flow: its opener and its server.
     seats: Vec<[Place; 2]>,
+    /// How coarse timers are, and what draws the rest.
+    tick: Option<Duration>,
+    seed: u64,
 }
 
 /// A host and a seat there.
@@ -104,6 +107,8 @@ impl Setting {
             shared: Vec::new(),
             owners: Owners::default(),
             seats: Vec::new(),
+            tick: plan.timers,
+            seed,
         };
         let addresses = addresses(plan);
         for (index, host) in plan.hosts.iter().enumerate() {
@@ -146,7 +151,9 @@ impl Setting {
                 let opened = opened.filter(|(flow, _)| flow.hosts[0] == Some(index));
                 let opens: Vec<PathAddress> = opened.flat_map(|(_, paths)| paths).copied().collect();
                 self.shared.push(index);
-                self.hosts.push(Host::new(id, transport.shared_machine(&opens)));
+                let host = Host::new(id, transport.shared_machine(&opens));
+                let timers = self.timers();
+                self.hosts.push(host.with_timers(timers));
             }
             HostRole::Cache(0) => {}
             HostRole::Cache(bytes) => {
@@ -160,6 +167,12 @@ impl Setting {
                 });
             }
         }
+    }
+
+    /// Those of the next host.
+    fn timers(&self) -> Option<Timers> {
+        let draw = || Stream::named(self.seed, &format!("host/{}/timers", self.hosts.len()));
+        self.tick.map(|tick| Timers::new(tick, draw()))
     }
 
     /// A place of `host` in the network.
@@ -198,7 +211,9 @@ impl Setting {
         let ends = flow.transport.machines(addresses[0]);
         for (index, machine) in [ends.client, ends.server].into_iter().enumerate() {
             if flow.hosts[index].is_none() {
-                self.hosts.push(Host::new(first[index], machine));
+                let timers = self.timers();
+                self.hosts
+                    .push(Host::new(first[index], machine).with_timers(timers));
             }
         }
         let stream = Stream::named(seed, &format!("flow/{}/traffic", flow.name));

@@ -111,7 +111,7 @@ impl<'t> Document<'t> {
                 }
                 Ok(())
             }
-            [top @ ("duration" | "seed" | "runs" | "title" | "profile")] => {
+            [top @ ("duration" | "seed" | "runs" | "title" | "profile" | "timers")] => {
                 insert(&mut self.root, key, &[top], value)
             }
             ["measure"] => match value.get_ref() {
@@ -217,7 +217,7 @@ impl<'t> Document<'t> {
     }
 }
 
-const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host.NAME.KEY or flow.NAME.KEY (NAME may be *), measure, measure.from, measure.to, duration, seed, runs, title or profile";
+const WAYS: &str = "write link.NAME.KEY, medium.NAME.KEY, station.NAME.KEY, host.NAME.KEY or flow.NAME.KEY (NAME may be *), measure, measure.from, measure.to, duration, seed, runs, title, profile or timers";
 const WHOLE_WINDOW: &str = "a window as a whole takes a table, such as { from = \"10 s\", to = \"70 s\" }";
 const WHOLE_ELEMENT: &str = "a link, medium, station, host or flow as a whole takes a table of the keys to replace, \
     such as { transport = \"udp\" }";

@@ -34,6 +34,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many runs.
     pub runs: u64,
+    /// How coarse the timers of all hosts are; exact where absent.
+    pub timers: Option<Duration>,
     /// The network, with every queue resolved.
     pub links: Vec<LinkSpec>,
     /// Its channels of 802.11, with their stations.
@@ -72,6 +74,8 @@ impl Plan {
             ));
         }
 
+        let timers = |written| positive(written, read(written, units::duration)?);
+        let timers = raw.timers.as_ref().map(timers).transpose()?;
         let profile = raw.profile.as_ref().map(Profile::named).transpose()?;
         let media = media(&raw)?;
         let (mut links, topology, map) = network(&raw, &media, dir)?;
@@ -93,6 +97,7 @@ impl Plan {
             duration,
             seed,
             runs,
+            timers,
             links,
             media,
             measure: window(raw.measure.as_ref(), duration)?,

@@ -9,13 +9,14 @@ use std::fmt;
 use toml::Spanned;
 
 /// Every key at the top of a file.
-pub(super) const TOP: [&str; 18] = [
+pub(super) const TOP: [&str; 19] = [
     "id",
     "title",
     "duration",
     "seed",
     "runs",
     "profile",
+    "timers",
     "node",
     "link",
     "medium",
@@ -40,6 +41,7 @@ pub(super) struct RawScenario {
     pub seed: Option<Spanned<u64>>,
     pub runs: Option<Spanned<u64>>,
     pub profile: Option<Spanned<String>>,
+    pub timers: Option<Spanned<Written>>,
     #[serde(default)]
     pub node: Vec<RawNode>,
     #[serde(default)]

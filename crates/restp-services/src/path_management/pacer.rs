@@ -35,6 +35,10 @@ impl Pacer {
     pub fn hold(&mut self) {
         self.holds = true;
     }
+    /// It does not wait for that any more, but for something else.
+    pub fn release(&mut self) {
+        self.holds = false;
+    }
     /// May a segment leave at `now`?
     pub fn allows(&self, now: Time) -> bool {
         self.free_at <= now + self.burst
@@ -51,7 +55,11 @@ impl Pacer {
         if std::mem::take(&mut self.holds) {
             self.makes_up_until = now + BURST_TIME; // a burst takes its time
         }
-        let late = if now < self.makes_up_until { LATE } else { Duration::ZERO };
+        let late = if now < self.makes_up_until {
+            LATE
+        } else {
+            Duration::ZERO
+        };
         self.free_at = self.free_at.max(now - late) + rate.transmission_time(bytes);
     }
 }
@@ -80,7 +88,10 @@ mod tests {
     #[test]
     fn what_a_timer_wakes_late_for_is_made_up_for() {
         let (mut pacer, rate) = (Pacer::default(), Rate::from_bps(160_000_000)); // 50 µs per 1000 B
-        let (start, end) = (Time::ZERO + Duration::from_secs(1), Time::ZERO + Duration::from_secs(2));
+        let (start, end) = (
+            Time::ZERO + Duration::from_secs(1),
+            Time::ZERO + Duration::from_secs(2),
+        );
         let (mut now, mut sent) = (start, 0);
         while now < end {
             while pacer.allows(now) {

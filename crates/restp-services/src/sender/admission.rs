@@ -165,6 +165,7 @@ impl Sender {
             Filling::Overshoot { .. } => before < self.lane.gate.within_burst(window),
         };
         if self.board.in_flight() > 0 && (self.lane.gate.is_cautious() || !fits) {
+            self.lane.pacer.release();
             return false;
         }
         if !self.parameters.paces || self.lane.pacer.allows(now) {

@@ -7,6 +7,7 @@
 mod alone;
 mod doubt;
 mod joint;
+mod lately;
 mod mode;
 mod neighbours;
 mod rival;
@@ -29,6 +30,7 @@ use crate::view::PathView;
 use alone::{Alone, Held};
 use doubt::Doubt;
 use joint::Joint;
+use lately::Lately;
 use mode::Mode;
 use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
 use restp_base::time::{Duration, Time};
@@ -85,6 +87,7 @@ pub struct Adaptive {
     sustained: Box<Sustained>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
+    lately: Lately,
     pipe: FullPipe,
     /// Acknowledgements in a row that saw a queue in Startup.
     queued: u32,
@@ -123,6 +126,7 @@ impl Adaptive {
             most: Recent::default(),
             sustained: Box::default(),
             batch: RecentMax::default(),
+            lately: Lately::default(),
             pipe: FullPipe::default(),
             queued: 0,
             alone: Box::default(),
@@ -249,11 +253,13 @@ impl Adaptive {
         if let Some(kept_up) = self.sustained.on_round(view.now, sample) {
             self.most.on_sample(view.now, kept_up.as_bps(), MOST_LIFE);
         }
+        let (fastest, varied) = self.lately.on_round(self.rounds.count, rate, self.noise());
         let (Some(held), Some(queue), Some(shortest)) =
-            (self.held(), self.trips.queue(), self.trips.shortest())
+            (self.held_at(fastest), self.trips.queue(), self.trips.shortest())
         else {
             return;
         };
+        let timers = lately::of_timers(shortest);
         let most = self.most.get().map_or(rate, Rate::from_bps);
         let own = QUEUED_SEGMENTS * self.segment;
         let (noise, waits) = (self.noise(), rate.transmission_time(own));
@@ -265,8 +271,10 @@ impl Adaptive {
             },
             queue,
             target: noise.max(waits),
-            empty: most.transmission_time(own),
-            shared: self.left_by_others(rate, most),
+            empty: most.transmission_time(own).max(timers),
+            shared: (self.left_by_others(rate, most))
+                .max(varied.min(shortest / START_QUEUE_DIVISOR))
+                .max(timers),
             shortest,
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);

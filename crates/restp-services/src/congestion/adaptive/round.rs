@@ -7,7 +7,8 @@ use restp_base::time::Duration;
 pub(super) struct Round {
     pub held: Held,
     /// Time in the queue: what it is, how long this flow's own segments may wait there, no less than round trips vary by anyway, what
-    /// counts as nothing, and what a few flows of this kind leave when each has just taken its own segments out.
+    /// counts as nothing, and what a few flows of this kind leave when each has just taken its own segments out. The last two are no less
+    /// than timers are coarse.
     pub queue: Duration,
     pub target: Duration,
     pub empty: Duration,
