@@ -1,4 +1,4 @@
-//! What is told as coarsely as timers are. A runtime rounds up to a millisecond, and so does the system call that waits: a round trip of 20 ms
+//! What is told as coarsely as timers are (1 ms, RFC 9002 §6.1.2). A runtime rounds up to it, and so does the system call that waits: a round trip of 20 ms
 //! has a burst more or less, and each end and each acknowledgement adds its own.
 
 use crate::congestion::bbr::filter::RecentMax;
