@@ -18,9 +18,7 @@ pub struct Pacer {
     /// When the line would be free had it the pacing rate.
     free_at: Time,
     burst: Duration,
-    /// A segment waits for it.
-    holds: bool,
-    /// What such a segment was late for is made up for until then.
+    /// What a segment that waited was late for is made up for until then; [`Time::MAX`] while one waits.
     makes_up_until: Time,
 }
 
@@ -33,11 +31,11 @@ impl Pacer {
     }
     /// A segment waits until [`next_at`](Pacer::next_at).
     pub fn hold(&mut self) {
-        self.holds = true;
+        self.makes_up_until = Time::MAX;
     }
     /// It does not wait for that any more, but for something else.
     pub fn release(&mut self) {
-        self.holds = false;
+        self.makes_up_until = Time::ZERO;
     }
     /// May a segment leave at `now`?
     pub fn allows(&self, now: Time) -> bool {
@@ -52,7 +50,7 @@ impl Pacer {
         self.burst = rate
             .transmission_time(segment_bytes * BURST_SEGMENTS)
             .max(BURST_TIME);
-        if std::mem::take(&mut self.holds) {
+        if self.makes_up_until == Time::MAX {
             self.makes_up_until = now + BURST_TIME; // a burst takes its time
         }
         let late = if now < self.makes_up_until {

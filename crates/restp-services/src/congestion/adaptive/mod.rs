@@ -84,10 +84,10 @@ pub struct Adaptive {
     /// Delivered in the last round, and the most of late in bit/s.
     rate: Option<Rate>,
     most: Recent<u64>,
-    sustained: Box<Sustained>,
+    /// Boxed, as `cubic` is.
+    past: Box<Past>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
-    lately: Lately,
     pipe: FullPipe,
     /// Acknowledgements in a row that saw a queue in Startup.
     queued: u32,
@@ -112,6 +112,13 @@ pub struct Adaptive {
     smoothed_rtt: Option<Duration>,
 }
 
+/// What rounds have shown.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    sustained: Sustained,
+    lately: Lately,
+}
+
 impl Adaptive {
     /// A controller at its initial window for segments of `segment_bytes`.
     pub fn new(_: &AdaptiveParams, segment_bytes: u64) -> Self {
@@ -124,9 +131,8 @@ impl Adaptive {
             rounds: Rounds::default(),
             rate: None,
             most: Recent::default(),
-            sustained: Box::default(),
+            past: Box::default(),
             batch: RecentMax::default(),
-            lately: Lately::default(),
             pipe: FullPipe::default(),
             queued: 0,
             alone: Box::default(),
@@ -246,14 +252,14 @@ impl Adaptive {
         self.watch_use(sample.application_limited);
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         if sample.application_limited && self.rate.is_some_and(|known| rate < known) {
-            self.sustained.begin_anew();
+            self.past.sustained.begin_anew();
             return; // the application's rate, not the path's
         }
         self.rate = Some(rate);
-        if let Some(kept_up) = self.sustained.on_round(view.now, sample) {
+        if let Some(kept_up) = self.past.sustained.on_round(view.now, sample) {
             self.most.on_sample(view.now, kept_up.as_bps(), MOST_LIFE);
         }
-        let (fastest, varied) = self.lately.on_round(self.rounds.count, rate, self.noise());
+        let (fastest, varied) = self.past.lately.on_round(self.rounds.count, rate, self.noise());
         let (Some(held), Some(queue), Some(shortest)) =
             (self.held_at(fastest), self.trips.queue(), self.trips.shortest())
         else {
