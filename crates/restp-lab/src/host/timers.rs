@@ -7,6 +7,8 @@ use restp_base::time::{Duration, Time};
 #[derive(Debug)]
 pub struct Timers {
     tick: Duration,
+    /// Its ticks are so much later than those of zero.
+    phase: u64,
     draw: Stream,
     /// A deadline, and when the host wakes for it.
     set: Option<(Time, Time)>,
@@ -14,9 +16,10 @@ pub struct Timers {
 
 impl Timers {
     /// So coarse; the rest of the second rounding is drawn.
-    pub fn new(tick: Duration, draw: Stream) -> Self {
+    pub fn new(tick: Duration, mut draw: Stream) -> Self {
         Timers {
             tick,
+            phase: draw.below(tick.as_nanos()),
             draw,
             set: None,
         }
@@ -31,7 +34,8 @@ impl Timers {
             return deadline;
         }
         let tick = self.tick.as_nanos();
-        let rounded = deadline.as_nanos().div_ceil(tick).saturating_mul(tick);
+        let ticks = deadline.as_nanos().saturating_sub(self.phase).div_ceil(tick);
+        let rounded = ticks.saturating_mul(tick).saturating_add(self.phase);
         let wakes = Time::from_nanos(rounded) + Duration::from_nanos(self.draw.below(tick));
         self.set = Some((deadline, wakes));
         wakes

@@ -8,9 +8,11 @@ use restp_base::units::Rate;
 const BURST_SEGMENTS: u64 = 10;
 /// Or as much as the rate carries in this time, whichever is more: timers of drivers are about this coarse.
 const BURST_TIME: Duration = Duration::from_millis(1);
-/// A driver that was to wake for a segment may be so late, and what would have left meanwhile is made up for: its timer rounds up to a
+/// A driver that was to wake for a segment is late by so much, and what would have left meanwhile is made up for: its timer rounds up to a
 /// millisecond, and so does the system call that waits for it.
 const LATE: Duration = Duration::from_millis(2);
+/// On a machine under load it is later, and no more is made up for. Who leaves later than this did not wait for a timer.
+const LATEST: Duration = Duration::from_millis(10);
 
 /// A virtual clock of the sending rate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +20,7 @@ pub struct Pacer {
     /// When the line would be free had it the pacing rate.
     free_at: Time,
     burst: Duration,
-    /// What a segment that waited was late for is made up for until then; [`Time::MAX`] while one waits.
+    /// What leaves before this makes up for a late wake-up.
     makes_up_until: Time,
 }
 
@@ -31,9 +33,9 @@ impl Pacer {
     }
     /// A segment waits until [`next_at`](Pacer::next_at).
     pub fn hold(&mut self) {
-        self.makes_up_until = Time::MAX;
+        self.makes_up_until = self.next_at() + LATEST;
     }
-    /// It does not wait for that any more, but for something else.
+    /// The next segment waits for something else than the pacer.
     pub fn release(&mut self) {
         self.makes_up_until = Time::ZERO;
     }
@@ -50,14 +52,9 @@ impl Pacer {
         self.burst = rate
             .transmission_time(segment_bytes * BURST_SEGMENTS)
             .max(BURST_TIME);
-        if self.makes_up_until == Time::MAX {
-            self.makes_up_until = now + BURST_TIME; // a burst takes its time
-        }
-        let late = if now < self.makes_up_until {
-            LATE
-        } else {
-            Duration::ZERO
-        };
+        let is_late = now < self.makes_up_until;
+        let late = if is_late { LATE } else { Duration::ZERO };
+        self.makes_up_until = self.makes_up_until.min(now + BURST_TIME); // a burst takes its time
         self.free_at = self.free_at.max(now - late) + rate.transmission_time(bytes);
     }
 }
@@ -100,18 +97,37 @@ mod tests {
             now = pacer.next_at() + Duration::from_micros(1990);
         }
         assert!((19_800..=20_080).contains(&sent), "{sent}");
-        // Who had nothing to send has a burst, and no more.
-        let later = end + Duration::from_secs(1);
-        pacer.on_sent(later, 1000, 1000, rate); // ends the wait
-        let again = later + Duration::from_secs(1);
-        let burst = (0..100).take_while(|_| {
-            let may = pacer.allows(again);
-            if may {
-                pacer.on_sent(again, 1000, 1000, rate);
+    }
+
+    /// However late the driver is, and whatever a segment waited for since.
+    #[test]
+    fn no_more_is_made_up_for_than_timers_are_late() {
+        let rate = Rate::from_bps(160_000_000); // 50 µs per 1000 B
+        let burst = |waits: fn(&mut Pacer), after: Duration| {
+            let (mut pacer, start) = (Pacer::default(), Time::ZERO + Duration::from_secs(1));
+            pacer.on_sent(start, 1000, 1000, rate);
+            waits(&mut pacer);
+            let later = start + after;
+            let mut sent = 0;
+            while pacer.allows(later) {
+                pacer.on_sent(later, 1000, 1000, rate);
+                sent += 1;
             }
-            may
-        });
-        assert_eq!(burst.count(), 21);
+            sent
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(burst(|_| {}, ms(8)), 21, "a millisecond: it had nothing to send");
+        assert_eq!(burst(Pacer::hold, ms(8)), 61, "and two that the timer was late");
+        assert_eq!(
+            burst(Pacer::hold, ms(1_000)),
+            21,
+            "nobody waited for a timer so long"
+        );
+        let for_the_window = |pacer: &mut Pacer| {
+            pacer.hold();
+            pacer.release();
+        };
+        assert_eq!(burst(for_the_window, ms(8)), 21);
     }
 
     /// A burst at a rate that was measured too low would otherwise hold up everything after it.

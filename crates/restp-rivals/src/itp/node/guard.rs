@@ -19,19 +19,22 @@ pub type Cookie = [u8; COOKIE_BYTES];
 /// A cookie is good until this is over. Then its owner is given another, which costs a round trip of what is open and nothing else; who
 /// shows the one before has his place among those who have shown something.
 const EPOCH: Duration = Duration::from_secs(60);
-/// Sources whose rates are watched at once. Beyond that the one that has taken least lately is forgotten, which lets it take more.
+/// Sources whose rates are watched at once. Beyond that one is forgotten for which nothing waits; a further one is given nothing before there
+/// is such a one.
 const MOST_SOURCES: usize = 4096;
 /// Answers of a source wait for their turn as long as a queue of a link would have them wait: long enough that a consumer who is near
-/// still has some open, and 64 full datagrams at least, so that the largest chunk has a place where the rate is low.
+/// still has some open, and 64 full datagrams where the rate is low. Who waits for longer asks again, and answers that wait take room from
+/// others.
 const QUEUE: Duration = Duration::from_millis(100);
 const LEAST_QUEUE: u64 = 64 * 1500;
+const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 
 /// Cookies and rates.
 #[derive(Debug)]
 pub(super) struct Guard {
     key: [u8; 16],
     per_source: Option<Rate>,
-    /// When the last answer to a source has left.
+    /// When the last answer to a source has left, or will have.
     sources: BTreeMap<IpAddr, Time>,
 }
 
@@ -101,14 +104,16 @@ impl Guard {
         };
         let source = source_of(remote.ip());
         if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
-            let least = self.sources.iter().min_by_key(|(_, free)| **free);
-            if let Some(least) = least.map(|(source, _)| *source) {
-                self.sources.remove(&least);
+            let (first, free) = self.sources.iter().min_by_key(|(_, free)| **free)?;
+            let (first, is_free) = (*first, *free <= now);
+            if !is_free {
+                return None;
             }
+            self.sources.remove(&first);
         }
         let free = self.sources.entry(source).or_insert(now);
         let departs = now.max(*free);
-        let queue = QUEUE.max(rate.transmission_time(LEAST_QUEUE));
+        let queue = rate.transmission_time(LEAST_QUEUE).clamp(QUEUE, LONGEST_QUEUE);
         if departs.since(now) > queue {
             return None;
         }
@@ -183,12 +188,32 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_answer_has_a_place_at_the_lowest_rate() {
+    fn the_largest_answer_leaves_at_the_lowest_rate_and_few_wait() {
         let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000)));
-        let there = at("192.0.2.1:9");
-        let departs = [64_000, 64_000, 64_000].map(|bytes| guard.departure(Time::ZERO, there, bytes));
-        let at = |seconds| Some(Time::ZERO + Duration::from_secs(seconds));
-        assert_eq!(departs, [at(0), at(64), None], "96 s of its rate are its queue");
+        let (there, at_second) = (at("192.0.2.1:9"), |s| Time::ZERO + Duration::from_secs(s));
+        let mut departure = |s| guard.departure(at_second(s), there, 64_000);
+        assert_eq!([departure(0), departure(0)], [Some(at_second(0)), None]);
+        assert_eq!([departure(62), departure(63)], [None, Some(at_second(64))]);
+        let mut shut = Guard::new([1; 16], Some(Rate::from_bps(0)));
+        let departs = [0, 0, 1].map(|s| shut.departure(at_second(s), there, 1));
+        assert_eq!(departs[1..], [None, None]);
+    }
+
+    #[test]
+    fn a_source_for_which_answers_wait_is_not_forgotten() {
+        let mut guard = Guard::new([1; 16], Some(Rate::from_bps(8_000_000)));
+        let now = Time::ZERO + Duration::from_secs(1);
+        let source = |n: u32| SocketAddr::new(IpAddr::from(n.to_be_bytes()), 1);
+        for n in 0..MOST_SOURCES as u32 {
+            guard.departure(now, source(n), 1_000 + u64::from(n));
+        }
+        assert_eq!(guard.departure(now, source(99_999), 1_000), None);
+        let later = now + Duration::from_millis(1);
+        assert_eq!(guard.departure(later, source(99_999), 1_000), Some(later));
+        assert_eq!(
+            guard.departure(later, source(1), 1),
+            Some(now + Duration::from_micros(1_001))
+        );
     }
 
     #[test]

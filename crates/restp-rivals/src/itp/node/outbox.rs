@@ -25,9 +25,11 @@ type Waiting = (Datagram, Held, Requester);
 pub(super) struct Outbox {
     /// Answers without their bodies, and these.
     waiting: VecDeque<Waiting>,
-    /// The same, by when they leave and in which order they came.
+    /// Those with a time to leave at, by it; of one time, in the order in which they came.
     paced: BTreeMap<(Time, u64), Waiting>,
     came: u64,
+    /// The last one that left had its time: the next has none, if there is one.
+    was_paced: bool,
     slices: Slices<MOST_BUFFERS, BUFFER_BYTES>,
     /// Bytes, a small answer counting as many as leave room for so many of them.
     bytes: Shares,
@@ -55,6 +57,7 @@ impl Outbox {
             waiting: VecDeque::new(),
             paced: BTreeMap::new(),
             came: 0,
+            was_paced: false,
             slices: Slices::default(),
             bytes: Shares::new(MOST_BYTES),
             unproved: 0,
@@ -96,10 +99,12 @@ impl Outbox {
         self.paced.first_key_value().map(|((departs, _), _)| *departs)
     }
 
-    /// One whose time has come, or else the one that has waited longest.
+    /// One whose time has come and the one that has waited longest, in turns: neither kind keeps the other from leaving.
     pub fn pop(&mut self, now: Time) -> Option<Datagram> {
         let due = self.paced.first_entry().filter(|first| first.key().0 <= now);
+        let due = due.filter(|_| !self.was_paced || self.waiting.is_empty());
         let due = due.map(|first| first.remove());
+        self.was_paced = due.is_some();
         let (mut first, body, requester) = due.or_else(|| self.waiting.pop_front())?;
         first.body = self.slices.release(body);
         match requester {
@@ -221,5 +226,19 @@ mod tests {
             [None, Some(2), Some(3)]
         );
         assert_eq!((outbox.deadline(), outbox.bytes.taken()), (None, 0));
+    }
+
+    /// Sources at their rates filled the line, and no cookie left.
+    #[test]
+    fn what_is_due_lets_others_leave_between() {
+        let (mut outbox, now) = (Outbox::new(), Time::ZERO + Duration::from_secs(1));
+        for _ in 0..3 {
+            outbox.push_paced(answer(1), proved(1), Time::ZERO);
+            outbox.push(answer(9), Requester::Unproved);
+        }
+        let left: Vec<_> = std::iter::from_fn(|| outbox.pop(now))
+            .map(|left| left.body.len())
+            .collect();
+        assert_eq!(left, [1, 9, 1, 9, 1, 9]);
     }
 }

@@ -123,6 +123,7 @@ mod tests {
             target: TARGET,
             empty: TARGET,
             shared: TARGET,
+            freed: TARGET,
             shortest: TARGET,
         }
     }

@@ -1,38 +1,52 @@
-//! What is told as coarsely as timers are (1 ms, RFC 9002 §6.1.2). A runtime rounds up to it, and so does the system call that waits: a round trip of 20 ms
-//! has a burst more or less, and each end and each acknowledgement adds its own.
+//! What one round does not tell, because timers are coarse (1 ms, RFC 9002 §6.1.2): a round of 20 ms has a burst of a millisecond more or less,
+//! so its rate is known to a tenth, and round trips vary by what the timers of both ends add.
 
+use super::sustained::Sustained;
 use crate::congestion::bbr::filter::RecentMax;
 use restp_base::time::Duration;
 use restp_base::units::Rate;
 
-/// Rounds in which round trips vary as they do: a cycle of this flow, whose own segments come and go meanwhile.
+/// Rounds in which round trips vary by what they do: this flow takes its segments out of the queue about once in so many.
 const MEMORY_ROUNDS: u64 = 4;
 /// What waits for no longer may wait for timers. On a short path that is a share of the round trip.
 const TIMER: Duration = Duration::from_millis(1);
 const TIMER_DIVISOR: u64 = 16;
+
+/// What rounds have shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    pub sustained: Sustained,
+    pub lately: Lately,
+}
 
 /// The last rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lately {
     /// In bit/s.
     fastest: RecentMax,
-    /// In nanoseconds.
+    /// In nanoseconds, and so many rounds.
     varied: RecentMax,
+    rounds: u64,
 }
 
 impl Lately {
-    /// Round number `count` had this rate, and round trips varied by `noise` in it. The higher rate of two rounds counts, which no neighbour
-    /// profits from for long, and the most that round trips varied by in one of the last four to eight.
-    pub fn on_round(&mut self, count: u64, rate: Rate, noise: Duration) -> (Rate, Duration) {
+    /// A round had this `rate`: the higher one of the last two.
+    pub fn fastest(&mut self, rate: Rate) -> Rate {
         self.fastest.update(rate.as_bps());
-        self.varied.update(noise.as_nanos().max(1));
-        let rate = Rate::from_bps(self.fastest.get());
-        let noise = Duration::from_nanos(self.varied.get());
+        let fastest = Rate::from_bps(self.fastest.get());
         self.fastest.advance();
-        if count.is_multiple_of(MEMORY_ROUNDS) {
+        fastest
+    }
+
+    /// Round trips varied by `noise` in a round: the most in one of the last four to eight.
+    pub fn varied(&mut self, noise: Duration) -> Duration {
+        self.varied.update(noise.as_nanos().max(1)); // zero is no value there
+        let varied = Duration::from_nanos(self.varied.get());
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(MEMORY_ROUNDS) {
             self.varied.advance();
         }
-        (rate, noise)
+        varied
     }
 }
 
@@ -48,17 +62,11 @@ mod tests {
     #[test]
     fn a_rate_counts_for_two_rounds_and_noise_for_four_to_eight() {
         let mut lately = Lately::default();
-        let mut round = |count, mbps: u64, us| {
-            let (rate, noise) =
-                lately.on_round(count, Rate::from_bps(mbps * 1_000_000), Duration::from_micros(us));
-            (rate.as_bps() / 1_000_000, noise.as_nanos() / 1_000)
-        };
-        assert_eq!(round(1, 90, 100), (90, 100));
-        assert_eq!(round(2, 80, 700), (90, 700));
-        assert_eq!(round(3, 70, 0), (80, 700));
-        let later: Vec<_> = (4..10).map(|count| round(count, 60, 0)).collect();
-        assert_eq!(later[..2], [(70, 700), (60, 700)]);
-        assert_eq!(later[4..], [(60, 700), (60, 0)], "until the eighth");
+        let fastest = [90, 80, 70, 60].map(|mbps| lately.fastest(Rate::from_bps(mbps * 1_000_000)));
+        assert_eq!(fastest.map(|rate| rate.as_bps() / 1_000_000), [90, 90, 80, 70]);
+        let noise = [100, 700, 0, 0, 0, 0, 0, 0, 0].map(Duration::from_micros);
+        let varied = noise.map(|noise| lately.varied(noise).as_nanos() / 1_000);
+        assert_eq!(varied, [100, 700, 700, 700, 700, 700, 700, 700, 0]);
         assert_eq!(of_timers(Duration::from_millis(100)), TIMER);
         assert_eq!(of_timers(Duration::from_micros(160)), Duration::from_micros(10));
     }

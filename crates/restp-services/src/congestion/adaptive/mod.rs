@@ -30,14 +30,13 @@ use crate::view::PathView;
 use alone::{Alone, Held};
 use doubt::Doubt;
 use joint::Joint;
-use lately::Lately;
+use lately::{Lately, Past};
 use mode::Mode;
 use neighbours::{CLEAR_ROUNDS, Neighbours, Pace};
 use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use rival::Damage;
 use round::Round;
-use sustained::Sustained;
 use trips::Trips;
 use unused::Unused;
 
@@ -110,13 +109,6 @@ pub struct Adaptive {
     /// Congestion has cost this flow segments after Startup: a CUBIC flow would be out of slow start.
     has_met_congestion: bool,
     smoothed_rtt: Option<Duration>,
-}
-
-/// What rounds have shown.
-#[derive(Clone, Debug, Default)]
-struct Past {
-    sustained: Sustained,
-    lately: Lately,
 }
 
 impl Adaptive {
@@ -253,22 +245,25 @@ impl Adaptive {
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
         if sample.application_limited && self.rate.is_some_and(|known| rate < known) {
             self.past.sustained.begin_anew();
+            self.past.lately = Lately::default();
             return; // the application's rate, not the path's
         }
         self.rate = Some(rate);
         if let Some(kept_up) = self.past.sustained.on_round(view.now, sample) {
             self.most.on_sample(view.now, kept_up.as_bps(), MOST_LIFE);
         }
-        let (fastest, varied) = self.past.lately.on_round(self.rounds.count, rate, self.noise());
+        let fastest = self.past.lately.fastest(rate);
         let (Some(held), Some(queue), Some(shortest)) =
             (self.held_at(fastest), self.trips.queue(), self.trips.shortest())
         else {
             return;
         };
         let timers = lately::of_timers(shortest);
+        let varied = self.past.lately.varied(self.noise());
         let most = self.most.get().map_or(rate, Rate::from_bps);
         let own = QUEUED_SEGMENTS * self.segment;
         let (noise, waits) = (self.noise(), rate.transmission_time(own));
+        let freed = most.transmission_time(own);
         self.noisy = self.noisy.saturating_add(1) * u32::from(noise > waits / NOISE_DIVISOR);
         let round = Round {
             held: Held {
@@ -277,10 +272,11 @@ impl Adaptive {
             },
             queue,
             target: noise.max(waits),
-            empty: most.transmission_time(own).max(timers),
+            empty: freed.max(timers),
             shared: (self.left_by_others(rate, most))
                 .max(varied.min(shortest / START_QUEUE_DIVISOR))
                 .max(timers),
+            freed,
             shortest,
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
@@ -320,6 +316,7 @@ impl Adaptive {
     /// What the path holds is found as one who begins finds it.
     fn ask_anew(&mut self) {
         self.doubt.forget();
+        self.past.lately = Lately::default();
         self.pipe = FullPipe::default();
         self.queued = 0;
         self.mode = Mode::Startup;
@@ -446,7 +443,10 @@ impl Congestion for Adaptive {
                     self.ask_cubic(event, view);
                 }
             }
-            CongestionEvent::RouteChanged => self.trips = Trips::default(),
+            CongestionEvent::RouteChanged => {
+                self.trips = Trips::default();
+                self.past.lately = Lately::default();
+            }
             CongestionEvent::Restored => {
                 if let Some((mode, window)) = self.before.take() {
                     self.window = self.window.max(window);

@@ -2,6 +2,7 @@
 
 use super::alone::Alone;
 use super::doubt::Shown;
+use super::lately::Lately;
 use super::round::Round;
 use super::{Adaptive, QUEUED_SEGMENTS};
 use crate::view::PathView;
@@ -9,7 +10,8 @@ use crate::view::PathView;
 impl Adaptive {
     pub(super) fn on_round_alone(&mut self, round: &Round, view: &PathView<'_>) {
         let own = QUEUED_SEGMENTS * self.segment;
-        if self.trips.on_round(self.window, round.queue, own, round.empty) {
+        if self.trips.on_round(self.window, round.queue, own, round.freed) {
+            self.past.lately = Lately::default();
             return;
         }
         let standing = round.shortest + round.queue;

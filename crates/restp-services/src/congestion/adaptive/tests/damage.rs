@@ -103,6 +103,7 @@ fn who_has_just_lost_his_window_tests_nothing() {
             target: BASE,
             empty: BASE,
             shared: BASE,
+            freed: BASE,
             shortest: BASE,
         };
         let view = life.view(BASE);
