@@ -89,13 +89,18 @@ pub fn both_up(pair: &mut Pair) -> FlowId {
     pair.accepted().expect("accepted")
 }
 
-/// Bytes of payload that side 0 has sent on path `n` since `from`.
-pub fn carried(pair: &Pair, n: u8, from: Time) -> usize {
+/// What side 0 has sent on path `n` since `from`.
+pub fn sent_on(pair: &Pair, n: u8, from: Time) -> impl Iterator<Item = &Seen> {
     let sent = pair
         .log
         .iter()
-        .filter(|seen| seen.from == 0 && seen.at >= from && seen.path.local == client(n));
-    sent.map(|seen| seen.payload.len()).sum()
+        .filter(move |seen| seen.from == 0 && seen.at >= from);
+    sent.filter(move |seen| seen.path.local == client(n))
+}
+
+/// Bytes of its payload.
+pub fn carried(pair: &Pair, n: u8, from: Time) -> usize {
+    sent_on(pair, n, from).map(|seen| seen.payload.len()).sum()
 }
 
 /// Keeps the writer busy and the reader reading for `span`; the moments at which data came out, and its bytes.

@@ -11,6 +11,48 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+/// The bound of docs/services/path-management.md: max(2 RTT, 30 ms) from the first unanswered packet, and one delay of the
+/// surviving path. Segments leave in bursts, a round trip apart: the cut comes at any moment between two of them.
+#[test]
+fn a_path_that_dies_without_notice_is_survived_within_the_bound() {
+    let phases = (0..20).step_by(4);
+    for (ways, phase) in [&[0usize, 1][..], &[0], &[1]]
+        .into_iter()
+        .flat_map(|ways| phases.clone().map(move |phase| (ways, phase)))
+    {
+        let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);
+        let accepted = both_up(&mut pair);
+        let (_, before) = stream(&mut pair, (flow, accepted), secs(2) + MS * phase);
+        dead.borrow_mut()
+            .extend(ways.iter().map(|from| (client(1), *from)));
+        let cut = pair.now;
+        let (times, after) = stream(&mut pair, (flow, accepted), secs(2));
+        // What left up to a delay of 10 ms before the cut arrives, and its answer does not if answers are lost.
+        let from = if ways.contains(&1) { cut - MS * 10 } else { cut };
+        let unanswered = sent_on(&pair, 1, from)
+            .find(|seen| seen.is_data())
+            .expect("the sender does not stop by itself");
+        // RTT 20 ms: 40 ms from the first packet without an answer, then 20 ms on the other path.
+        // Where only its answer was lost the data was there: what then waits is the shared window, for an answer to the
+        // retransmission and one more delay.
+        let arrived = unanswered.verdict == Verdict::Pass;
+        let window = if arrived { 20 + 20 } else { 0 };
+        let gap = longest_gap(&times, unanswered.at.max(cut));
+        assert!(
+            gap <= MS * (40 + 20 + window + 2),
+            "{gap:?} with {ways:?} dead, {phase} ms"
+        );
+        let all = [before, after].concat();
+        let expected: Vec<u8> = noise(5600).into_iter().cycle().take(all.len()).collect();
+        assert!(all == expected, "nothing lost, nothing twice");
+        assert!(
+            pair.events[0]
+                .iter()
+                .any(|event| matches!(event, Event::Path(_, _, PathState::Suspect)))
+        );
+    }
+}
+
 #[test]
 fn a_pair_of_addresses_that_the_lower_layer_refuses_is_left_at_once_and_no_other() {
     let (mut pair, flow, dead) = two_paths("geo-spread", SPREAD);

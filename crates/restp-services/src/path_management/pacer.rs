@@ -39,9 +39,13 @@ impl Pacer {
     pub fn release(&mut self) {
         self.makes_up_until = Time::ZERO;
     }
-    /// May a segment leave at `now`?
-    pub fn allows(&self, now: Time) -> bool {
-        self.free_at <= now + self.burst
+    /// May a segment leave at `now`? Who may and does not, because another path is preferred, is not late later on.
+    pub fn allows(&mut self, now: Time) -> bool {
+        let allows = self.free_at <= now + self.burst;
+        if allows {
+            self.makes_up_until = self.makes_up_until.min(now + BURST_TIME); // a burst takes its time
+        }
+        allows
     }
     /// When the next segment may leave.
     pub fn next_at(&self) -> Time {
@@ -54,7 +58,6 @@ impl Pacer {
             .max(BURST_TIME);
         let is_late = now < self.makes_up_until;
         let late = if is_late { LATE } else { Duration::ZERO };
-        self.makes_up_until = self.makes_up_until.min(now + BURST_TIME); // a burst takes its time
         self.free_at = self.free_at.max(now - late) + rate.transmission_time(bytes);
     }
 }
@@ -128,6 +131,11 @@ mod tests {
             pacer.release();
         };
         assert_eq!(burst(for_the_window, ms(8)), 21);
+        let for_another_path = |pacer: &mut Pacer| {
+            pacer.hold();
+            assert!(pacer.allows(Time::ZERO + Duration::from_millis(1_005)));
+        };
+        assert_eq!(burst(for_another_path, ms(8)), 21);
     }
 
     /// A burst at a rate that was measured too low would otherwise hold up everything after it.
