@@ -9,14 +9,16 @@
 //! ```
 
 use crate::model::{Parameters, Scheme, exact, lru_hit_share};
-use crate::scenario::Coordinates;
+use crate::scenario::{Coordinates, Fault};
 use crate::traffic::Popularity;
+use crate::unknown::unknown;
 use restp_base::units::{Quantity, quantity};
 use serde_json::Value;
 use std::str::FromStr;
+use toml::Spanned;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Formula {
+pub(crate) enum Formula {
     Number(f64),
     Name(String),
     Negative(Box<Formula>),
@@ -31,7 +33,7 @@ const MOST_OBJECTS: f64 = 1e6;
 
 /// A function of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Function {
+pub(crate) enum Function {
     Root,
     Model(Scheme),
 }
@@ -74,6 +76,16 @@ impl Formula {
             return Err(reader.expected("+, -, *, / or the end"));
         }
         Ok(formula)
+    }
+
+    /// Reads a formula over these axes.
+    pub fn over(written: &Spanned<String>, axes: &[&str]) -> Result<Formula, Fault> {
+        let formula = Formula::parse(written.get_ref()).map_err(|error| Fault::at(written, error))?;
+        let stranger = formula.names().find(|name| !axes.contains(name));
+        match stranger {
+            Some(name) => Err(Fault::at(written, unknown("axis", name, axes.iter().copied()))),
+            None => Ok(formula),
+        }
     }
 
     /// The keys it refers to.

@@ -30,8 +30,7 @@ pub use judge::{Outcome, Tally, Verdict, judge};
 
 use crate::scenario::{Axes, Fault, Point};
 use explanation::Explanation;
-use formula::Formula;
-pub(crate) use formula::coordinate;
+pub(crate) use formula::{Formula, coordinate};
 use metric::Metric;
 pub(crate) use raw::RawCheck;
 use raw::{Direction, Each, Place, RawCompare, RawExpect, RawGain, RawPair, Relation};

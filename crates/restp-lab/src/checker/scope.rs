@@ -69,12 +69,7 @@ impl Scope<'_> {
     }
 
     pub fn formula(&self, written: &Spanned<String>) -> Result<Formula, Fault> {
-        let formula = Formula::parse(written.get_ref()).map_err(|error| Fault::at(written, error))?;
-        let stranger = formula.names().find(|name| self.keys().all(|key| key != *name));
-        match stranger {
-            Some(name) => Err(Fault::at(written, unknown("axis", name, self.keys()))),
-            None => Ok(formula),
-        }
+        Formula::over(written, &self.keys().collect::<Vec<_>>())
     }
 
     /// A claim about what no point has would hold whatever happens.

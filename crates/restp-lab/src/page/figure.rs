@@ -6,6 +6,7 @@ use super::value::Measured;
 use super::{Along, Figure, is_shown};
 use crate::checker::coordinate;
 use crate::run::Summary;
+use serde_json::Value;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -80,30 +81,43 @@ impl Figure {
         curves
     }
 
+    /// Curves of what was measured, then those of formulas. Points of a curve at the same place, of further axes, are one: their mean.
+    /// Values that are no numbers stand at 1, 2 and so on, in the order of the points.
     fn along(&self, axis: &String, summaries: &[Summary]) -> Vec<Curve> {
-        let mut curves: Vec<Curve> = Vec::new();
-        for summary in summaries.iter().filter(|summary| is_shown(&self.only, summary)) {
-            let at = |axis: &String| summary.point.get(axis);
-            let (Some(x), Some(series)) = (at(axis).and_then(coordinate), at(&self.series)) else {
-                continue;
-            };
-            let Some(of) = self.source.of(summary, 0) else {
-                continue;
-            };
-            let point = (
-                x * self.x_scale,
-                Measured {
-                    mean: of.mean * self.y_scale,
-                    half: of.half.map(|half| half * self.y_scale),
-                },
-            );
-            let name = plain(series);
-            match curves.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, points)) => points.push(point),
-                None => curves.push((name, vec![point])),
+        let mut curves = Curves::default();
+        let shown = || summaries.iter().filter(|summary| is_shown(&self.only, summary));
+        let mut names = Vec::new();
+        for value in shown().filter_map(|summary| summary.point.get(axis)) {
+            if !names.contains(&value) {
+                names.push(value);
             }
         }
-        curves
+        let place = |value: &Value| {
+            let position = || Some(names.iter().position(|known| *known == value)? as f64 + 1.0);
+            coordinate(value).or_else(position)
+        };
+        for summary in shown() {
+            let at = |axis: &String| summary.point.get(axis);
+            let (Some(x), Some(series)) = (at(axis).and_then(place), at(&self.series)) else {
+                continue;
+            };
+            for (flow, of) in self.source.each(summary) {
+                let name = flow.map_or_else(|| plain(series), |flow| format!("{flow}, {}", plain(series)));
+                curves.add(name, x * self.x_scale, of.times(self.y_scale));
+            }
+        }
+        for summary in shown() {
+            let Some(x) = summary.point.get(axis).and_then(place) else {
+                continue;
+            };
+            for (name, formula) in &self.formulas {
+                if let Some(mean) = formula.at(&summary.point) {
+                    let of = Measured { mean, half: None };
+                    curves.add(name.clone(), x * self.x_scale, of.times(self.y_scale));
+                }
+            }
+        }
+        curves.means()
     }
 
     fn frame(&self, svg: &mut String, x: &Axis, y: &Axis) {
@@ -135,6 +149,36 @@ impl Figure {
         let half = (TOP + bottom) / 2.0;
         let turned = format!("text-anchor=\"middle\" transform=\"rotate(-90 16 {half:.1})\"");
         text(svg, [16.0, half], &turned, &self.y_label);
+    }
+}
+
+/// All that was measured at each place of a curve.
+type Places = Vec<(f64, Vec<Measured>)>;
+
+/// Curves in the order in which their names come.
+#[derive(Default)]
+struct Curves(Vec<(String, Places)>);
+
+impl Curves {
+    fn add(&mut self, name: String, x: f64, of: Measured) {
+        let known = self.0.iter().position(|(known, _)| *known == name);
+        let curve = known.unwrap_or_else(|| {
+            self.0.push((name, Vec::new()));
+            self.0.len() - 1
+        });
+        let points = &mut self.0[curve].1;
+        match points.iter_mut().find(|(at, _)| *at == x) {
+            Some((_, here)) => here.push(of),
+            None => points.push((x, vec![of])),
+        }
+    }
+
+    fn means(self) -> Vec<Curve> {
+        let curve = |(name, points): (String, Places)| {
+            let means = points.into_iter().map(|(x, here)| (x, Measured::mean_of(&here)));
+            (name, means.collect())
+        };
+        self.0.into_iter().map(curve).collect()
     }
 }
 

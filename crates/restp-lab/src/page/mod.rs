@@ -16,7 +16,7 @@ mod value;
 
 pub(crate) use raw::RawPage;
 
-use crate::checker::Verdict;
+use crate::checker::{Formula, Verdict};
 use crate::run::Summary;
 use crate::scenario::{Axes, Fault, Plan};
 use crate::unknown::unknown;
@@ -57,6 +57,8 @@ struct Figure {
     x: Along,
     series: String,
     source: Source,
+    /// Curves of what is expected, by their names.
+    formulas: Vec<(String, Formula)>,
     only: Vec<(String, Vec<Value>)>,
     x_scale: f64,
     y_scale: f64,
@@ -126,11 +128,15 @@ impl Page {
             })?;
             Ok(Along::Time(width.as_secs_f64()))
         };
+        let formula = |(name, written): (String, toml::Spanned<String>)| {
+            Formula::over(&written, &keys().collect::<Vec<_>>()).map(|formula| (name, formula))
+        };
         let figure = |raw: RawFigure| {
             Ok(Figure {
                 x: along(&raw.x, &source(&raw.metric)?)?,
                 series: known(&raw.series)?,
                 source: source(&raw.metric)?,
+                formulas: (raw.formulas.into_iter().map(formula)).collect::<Result<_, Fault>>()?,
                 only: filter(raw.only)?,
                 name: raw.name,
                 caption: raw.caption,

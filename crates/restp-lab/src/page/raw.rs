@@ -42,6 +42,8 @@ pub(crate) struct RawFigure {
     pub series: Spanned<String>,
     pub metric: Spanned<String>,
     #[serde(default)]
+    pub formulas: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
     pub only: Filter,
     #[serde(default = "one")]
     pub x_scale: f64,

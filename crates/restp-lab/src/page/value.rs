@@ -50,6 +50,26 @@ pub(super) struct Measured {
     pub half: Option<f64>,
 }
 
+impl Measured {
+    /// In another unit.
+    pub fn times(self, scale: f64) -> Measured {
+        Measured {
+            mean: self.mean * scale,
+            half: self.half.map(|half| half * scale),
+        }
+    }
+
+    /// The mean of what was measured independently.
+    pub fn mean_of(of: &[Measured]) -> Measured {
+        let share = 1.0 / of.len() as f64;
+        let squares: Option<f64> = of.iter().map(|one| one.half.map(|half| half * half)).sum();
+        Measured {
+            mean: of.iter().map(|one| one.mean).sum::<f64>() * share,
+            half: squares.map(|sum| sum.sqrt() * share),
+        }
+    }
+}
+
 impl Source {
     /// Reads a name; flows and links must exist in `plan`.
     pub fn parse(written: &str, plan: &Plan) -> Result<Source, String> {
@@ -121,6 +141,19 @@ impl Source {
             is_meant.then(|| (name.to_owned(), means))
         };
         summary.summary.flows.iter().filter_map(of).collect()
+    }
+
+    /// The number in `summary`, or that of each flow with its name.
+    pub fn each(&self, summary: &Summary) -> Vec<(Option<String>, Measured)> {
+        if !matches!(self, Source::EachFlow { .. }) {
+            return self.of(summary, 0).map(|of| (None, of)).into_iter().collect();
+        }
+        let flows = summary.summary.flows.iter().enumerate();
+        let named = flows.filter_map(|(index, record)| {
+            let name = record.get("name")?.as_str()?.to_owned();
+            Some((Some(name), self.of(summary, index)?))
+        });
+        named.collect()
     }
 
     /// The number in `summary`; `flow` counts where each flow has one of its own.

@@ -118,6 +118,56 @@ fn a_figure_over_time_has_a_curve_for_each_flow_of_each_value() {
     assert!(error.contains("only bins lie along time"), "{error}");
 }
 
+/// The curves of the figure of `SCENARIO` with `more` for its metric, and how many points each has.
+fn curves(more: &str, along: &str) -> Vec<(String, usize)> {
+    let text = SCENARIO
+        .replacen(
+            "metric = \"flow.cbr.delivered_messages\"\nx_label",
+            &format!("{more}\nx_label"),
+            1,
+        )
+        .replacen(
+            "x = \"link.wire.loss.rate\"\nseries = \"link.wire.delay\"",
+            along,
+            1,
+        )
+        .replacen("x_logarithmic = true", "", 1);
+    let svg = &files_of(&text)[1].text;
+    let legend = svg.lines().filter(|line| line.starts_with("<text x=\"617.0\""));
+    let name = |line: &str| line.split(['<', '>']).nth(2).map(str::to_owned);
+    let names: Vec<String> = legend.filter_map(name).collect();
+    let dots = svg
+        .split("<polyline")
+        .skip(1)
+        .map(|curve| curve.matches("<circle").count());
+    names.into_iter().zip(dots).collect()
+}
+
+#[test]
+fn a_figure_has_a_curve_for_each_flow_and_each_formula_and_means_over_other_axes() {
+    let formula = "formulas = { expected = \"100 * (1 - {link.wire.loss.rate})\" }";
+    let found = curves(
+        &format!("metric = \"flow.*.delivered_messages\"\n{formula}"),
+        "x = \"link.wire.loss.rate\"\nseries = \"link.wire.delay\"",
+    );
+    let expected = [("cbr, 1 ms", 3), ("cbr, 2 ms", 3), ("expected", 3)];
+    assert_eq!(found, expected.map(|(name, dots)| (name.to_owned(), dots)));
+    let over_itself = "x = \"link.wire.delay\"\nseries = \"link.wire.delay\"";
+    let found = curves("metric = \"flow.cbr.delivered_messages\"", over_itself);
+    assert_eq!(
+        found,
+        [("1 ms".to_owned(), 1), ("2 ms".to_owned(), 1)],
+        "one point for three rates of loss"
+    );
+    let error = Scenario::parse(&SCENARIO.replacen(
+        "x_logarithmic = true",
+        "formulas = { expected = \"{link.wire.rate}\" }",
+        1,
+    ));
+    let error = error.expect_err("no axis").to_string();
+    assert!(error.contains("there is no axis \"link.wire.rate\""), "{error}");
+}
+
 #[test]
 fn a_figure_is_well_formed_and_leaves_out_what_has_no_place() {
     let svg = &files()[1].text;

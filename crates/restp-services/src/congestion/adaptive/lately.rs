@@ -30,12 +30,14 @@ pub(super) struct Lately {
 }
 
 impl Lately {
-    /// A round had this `rate`: the higher one of the last two.
-    pub fn fastest(&mut self, rate: Rate) -> Rate {
+    /// A round delivered `bytes` in `interval`: its rate, or that of the last one, as far as what waited for a timer explains the
+    /// difference. Where a path becomes slower its old rate would be a queue.
+    pub fn fastest(&mut self, bytes: u64, interval: Duration) -> Rate {
+        let rate = Rate::of(bytes, interval);
         self.fastest.update(rate.as_bps());
         let fastest = Rate::from_bps(self.fastest.get());
         self.fastest.advance();
-        fastest
+        fastest.min(Rate::of(bytes + rate.bytes_in(TIMER), interval))
     }
 
     /// Round trips varied by `noise` in a round: the most in one of the last four to eight.
@@ -60,10 +62,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_counts_for_two_rounds_and_noise_for_four_to_eight() {
+    fn a_rate_counts_for_two_rounds_as_far_as_timers_explain_it_and_noise_for_four_to_eight() {
         let mut lately = Lately::default();
-        let fastest = [90, 80, 70, 60].map(|mbps| lately.fastest(Rate::from_bps(mbps * 1_000_000)));
-        assert_eq!(fastest.map(|rate| rate.as_bps() / 1_000_000), [90, 90, 80, 70]);
+        let mbps = |delivered: [u64; 4], ms: u64, lately: &mut Lately| {
+            let round = |mbps: u64| lately.fastest(mbps * 125 * ms, Duration::from_millis(ms));
+            delivered.map(round).map(|rate| rate.as_bps() / 1_000_000)
+        };
+        assert_eq!(mbps([100, 98, 80, 60], 20, &mut lately), [100, 100, 84, 63]);
+        lately = Lately::default();
+        assert_eq!(mbps([100, 80, 60, 100], 1, &mut lately), [100, 100, 80, 100]);
         let noise = [100, 700, 0, 0, 0, 0, 0, 0, 0].map(Duration::from_micros);
         let varied = noise.map(|noise| lately.varied(noise).as_nanos() / 1_000);
         assert_eq!(varied, [100, 700, 700, 700, 700, 700, 700, 700, 0]);

@@ -252,7 +252,7 @@ impl Adaptive {
         if let Some(kept_up) = self.past.sustained.on_round(view.now, sample) {
             self.most.on_sample(view.now, kept_up.as_bps(), MOST_LIFE);
         }
-        let fastest = self.past.lately.fastest(rate);
+        let fastest = (self.past.lately).fastest(sample.delivered_bytes, sample.interval);
         let (Some(held), Some(queue), Some(shortest)) =
             (self.held_at(fastest), self.trips.queue(), self.trips.shortest())
         else {
