@@ -153,6 +153,12 @@ macro_rules! algorithms {
                     Controller::Custom(inner) => inner.delivers(),
                 }
             }
+            fn is_starting(&self) -> bool {
+                match self {
+                    $(Controller::$variant(inner) => inner.is_starting(),)+
+                    Controller::Custom(inner) => inner.is_starting(),
+                }
+            }
             fn answers(&self) -> u64 {
                 match self {
                     $(Controller::$variant(inner) => inner.answers(),)+

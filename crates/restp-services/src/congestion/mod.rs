@@ -155,6 +155,10 @@ pub trait Congestion: fmt::Debug {
     fn answers(&self) -> u64 {
         0
     }
+    /// Does it fill the queue to find what the path holds? What that costs says nothing of what a queue of the same length loses later on.
+    fn is_starting(&self) -> bool {
+        false
+    }
     /// The inner state, for diagnostics only; nothing may be steered by it.
     fn snapshot(&self) -> CongestionSnapshot;
 }

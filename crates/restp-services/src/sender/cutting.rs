@@ -93,6 +93,11 @@ impl Cutting {
         Judgement::Corruption { is_news }
     }
 
+    /// Until now the controller has filled the queue to find what the path holds.
+    pub(super) fn on_start_over(&mut self, now: Time) {
+        self.causes.on_start_over(now);
+    }
+
     /// Nothing was answered after `last_answer`.
     pub(super) fn on_silence(&mut self, last_answer: Time) {
         self.silent_since.get_or_insert(last_answer);

@@ -264,7 +264,14 @@ impl Lane {
             in_recovery: load.in_recovery,
             siblings: &self.siblings,
         };
+        let was_starting = self.controller.is_starting();
         self.controller.on(event, &view);
+        if let Some(cutting) = &mut self.cutting
+            && was_starting
+            && !self.controller.is_starting()
+        {
+            cutting.on_start_over(now);
+        }
     }
 }
 

@@ -37,7 +37,7 @@ impl Lately {
         self.fastest.update(rate.as_bps());
         let fastest = Rate::from_bps(self.fastest.get());
         self.fastest.advance();
-        fastest.min(Rate::of(bytes + rate.bytes_in(TIMER), interval))
+        fastest.min(Rate::of(bytes.saturating_add(rate.bytes_in(TIMER)), interval))
     }
 
     /// Round trips varied by `noise` in a round: the most in one of the last four to eight.

@@ -13,6 +13,7 @@ mod neighbours;
 mod rival;
 mod round;
 mod rounds;
+mod startup;
 mod sustained;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,6 @@ mod unused;
 
 use super::bbr::filter::RecentMax;
 use super::bbr::model::Rounds;
-use super::bbr::startup::FullPipe;
 use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW, segment_of};
 use super::{Congestion, CongestionEvent, CongestionSnapshot, Cubic, CubicParams, window_over_rtt};
 use crate::recent::Recent;
@@ -37,6 +37,7 @@ use restp_base::time::{Duration, Time};
 use restp_base::units::Rate;
 use rival::Damage;
 use round::Round;
+use startup::Startup;
 use trips::Trips;
 use unused::Unused;
 
@@ -58,14 +59,10 @@ const INITIAL_SEGMENTS: u64 = 10;
 const LEAST_SEGMENTS: u64 = 2;
 /// A standing queue of this share of the shortest round trip ends slow start (RFC 9406 §4.2).
 const START_QUEUE_DIVISOR: u64 = 8;
-/// So many acknowledgements in a row have seen it: the last of a flight may have waited for another segment, and tells of no queue.
-const START_ANSWERS: u32 = 2;
 /// An acknowledgement may wait for a second segment at least, and a rate is never known to the segment.
 const HELD_BACK_SEGMENTS: u64 = 2;
 /// It waits for no more than this share of what the path holds.
 const HELD_BACK_DIVISOR: u64 = 8;
-/// Rounds after Startup in which losses are of what it had sent.
-const AFTERMATH_ROUNDS: u64 = 3;
 /// Acknowledgements per flight beside somebody else: what fewer release at a time finds a full queue more often than a segment of
 /// a flow that has one acknowledgement for two.
 const CLOCKED_ANSWERS: u64 = 32;
@@ -87,9 +84,7 @@ pub struct Adaptive {
     past: Box<Past>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
-    pipe: FullPipe,
-    /// Acknowledgements in a row that saw a queue in Startup.
-    queued: u32,
+    startup: Startup,
     alone: Box<Alone>,
     neighbours: Neighbours,
     damage: Damage,
@@ -98,8 +93,6 @@ pub struct Adaptive {
     cubic: Box<Cubic>,
     /// Mode and window before the last reduction.
     before: Option<(Mode, u64)>,
-    /// Until this round losses are of what Startup had sent.
-    aftermath: u64,
     /// Rounds in a row that ended with nearly nothing in the queue, and in which round trips varied.
     clear: u32,
     noisy: u32,
@@ -125,15 +118,13 @@ impl Adaptive {
             most: Recent::default(),
             past: Box::default(),
             batch: RecentMax::default(),
-            pipe: FullPipe::default(),
-            queued: 0,
+            startup: Startup::default(),
             alone: Box::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
             doubt: Doubt::default(),
             cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
             before: None,
-            aftermath: 0,
             smoothed_rtt: None,
             clear: 0,
             noisy: 0,
@@ -209,6 +200,7 @@ impl Adaptive {
         if let Some(sample) = rate {
             self.rounds.on_sample(&sample);
             if self.rounds.started {
+                self.startup.begin_round();
                 self.batch.advance();
                 self.on_round(&sample, view);
             }
@@ -281,13 +273,8 @@ impl Adaptive {
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
-            Mode::Startup => {
-                self.pipe
-                    .on_sample(rate.as_bps(), sample.application_limited, true);
-                if self.pipe.is_full {
-                    self.leave_startup(held);
-                }
-            }
+            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(held),
+            Mode::Startup => {}
             Mode::Alone => self.on_round_alone(&round, view),
             Mode::Competing => self.on_round_competing(&round, view),
         }
@@ -311,38 +298,6 @@ impl Adaptive {
         let is_waiting = self.trips.queue().zip(self.trips.shortest()).is_some_and(waits);
         self.unused
             .on_round(application_limited && self.mode == Mode::Alone && !is_waiting);
-    }
-
-    /// What the path holds is found as one who begins finds it.
-    fn ask_anew(&mut self) {
-        self.doubt.forget();
-        self.past.lately = Lately::default();
-        self.pipe = FullPipe::default();
-        self.queued = 0;
-        self.mode = Mode::Startup;
-    }
-
-    /// Startup ends as soon as it has made a queue.
-    fn watch_start(&mut self, sample: Option<RateSample>) {
-        let (Some(sample), Some(queue), Some(shortest)) = (sample, self.trips.queue(), self.trips.shortest())
-        else {
-            return;
-        };
-        let rate = Rate::of(sample.delivered_bytes, sample.interval);
-        let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
-        let is_queue = queue > target.max(shortest / START_QUEUE_DIVISOR);
-        self.queued = (self.queued + 1) * u32::from(is_queue);
-        if self.queued >= START_ANSWERS {
-            self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
-            if let Some(held) = self.held() {
-                self.leave_startup(held);
-            }
-        }
-    }
-
-    fn leave_startup(&mut self, held: u64) {
-        self.aftermath = self.rounds.count + AFTERMATH_ROUNDS;
-        self.settle(held);
     }
 
     /// The path is full: what it holds stays in flight.
@@ -374,10 +329,12 @@ impl Adaptive {
         self.before = Some((self.mode, self.window));
         match self.mode {
             Mode::Startup => {
-                let held = self.held().unwrap_or(self.window / 2);
-                self.leave_startup(held);
+                if self.overshoots() || matches!(event, CongestionEvent::Marked { .. }) {
+                    let held = self.held().unwrap_or(self.window / 2);
+                    self.leave_startup(held);
+                }
             }
-            Mode::Alone if self.rounds.count < self.aftermath => {}
+            Mode::Alone if self.startup.is_aftermath(self.rounds.count) => {}
             Mode::Alone => {
                 self.has_met_congestion = true;
                 let rtt = self.smoothed_rtt.unwrap_or_default();
@@ -434,6 +391,12 @@ impl Congestion for Adaptive {
                     self.neighbours.on_damage_alone();
                 }
             }
+            CongestionEvent::SegmentLost(_) if self.mode == Mode::Startup => {
+                self.startup.on_lost();
+                if self.overshoots() {
+                    self.on_congestion(event, view);
+                }
+            }
             CongestionEvent::Sent { .. }
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Idle { .. }
@@ -486,6 +449,9 @@ impl Congestion for Adaptive {
             Mode::Competing => CLOCKED_ANSWERS,
             Mode::Startup | Mode::Alone => 0,
         }
+    }
+    fn is_starting(&self) -> bool {
+        self.mode == Mode::Startup
     }
     fn snapshot(&self) -> CongestionSnapshot {
         CongestionSnapshot {

@@ -2,6 +2,7 @@
 
 mod damage;
 mod neighbours;
+mod startup;
 mod unused;
 
 use super::*;
@@ -150,6 +151,10 @@ impl Life {
     fn lose(&mut self) {
         self.tell(&CongestionEvent::Lost { bytes: SEGMENT });
     }
+
+    fn mark(&mut self) {
+        self.tell(&CongestionEvent::Marked { bytes: SEGMENT });
+    }
 }
 
 /// What a shaper had saved left at the rate of the link behind it. Measured by that, four segments take no time, and whatever waits
@@ -293,7 +298,7 @@ fn what_startup_had_sent_costs_nothing_afterwards() {
     let window = life.control.window;
     life.lose();
     assert_eq!((life.control.mode, life.control.window), (Mode::Alone, window));
-    life.control.aftermath = life.control.rounds.count;
+    life.control.startup.aftermath = life.control.rounds.count;
     life.lose();
     assert!(life.control.window < window, "three rounds later");
 }

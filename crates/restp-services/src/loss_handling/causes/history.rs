@@ -70,6 +70,11 @@ impl History {
         longest.is_some_and(|longest| longest > self.smoothed / BEGUN_DIVISOR)
     }
 
+    /// Was the queue at that moment short against the longest of late, whatever it was in these round trips?
+    pub fn is_short(&self, sent_at: Time) -> bool {
+        self.queue_at(sent_at) < self.longest.get().unwrap_or_default() / 2
+    }
+
     /// The queue that a segment met that left at `sent_at`.
     fn queue_at(&self, sent_at: Time) -> Duration {
         let after = self.slots.partition_point(|slot| slot.since <= sent_at);

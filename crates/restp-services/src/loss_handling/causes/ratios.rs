@@ -22,6 +22,8 @@ const PRIOR: (f64, f64) = (1.0, 200.0);
 pub(super) struct Ratios {
     lost: [f64; CLASSES],
     delivered: [f64; CLASSES],
+    /// Segments lost while the queue was filled on purpose: they tell of queues as long as that.
+    on_purpose: [f32; CLASSES],
     /// Losses and deliveries of the lower half since a loss, when it was last looked at; and deliveries there since the last loss.
     now: Option<(f64, f64)>,
     since: f64,
@@ -53,6 +55,11 @@ impl Ratios {
         self.forget();
     }
 
+    /// The same while the queue is filled on purpose.
+    pub fn on_lost_on_purpose(&mut self, fullness: f64) {
+        self.on_purpose[Self::class(fullness)] += 1.0;
+    }
+
     /// What was seen of a path that was another one says nothing.
     fn look(&mut self) {
         let (now, delivered_now) = self
@@ -67,7 +74,10 @@ impl Ratios {
         let delivered: f64 = self.delivered[..LOWER].iter().sum();
         let before = (lost - now).max(0.0) + PRIOR.0;
         if now * (delivered - delivered_now) > before * delivered_now * TIMES {
-            (self.lost, self.delivered) = ([0.0; CLASSES], [0.0; CLASSES]);
+            *self = Ratios {
+                now: self.now,
+                ..Ratios::default()
+            };
             (self.lost[0], self.delivered[0]) = (now, delivered_now);
         }
     }
@@ -80,11 +90,14 @@ impl Ratios {
             for count in self.lost.iter_mut().chain(&mut self.delivered) {
                 *count *= 0.5;
             }
+            for count in &mut self.on_purpose {
+                *count *= 0.5;
+            }
         }
     }
 
-    /// The probability that a loss at this fullness was corruption.
-    pub fn by_corruption(&self, fullness: f64) -> f64 {
+    /// The probability that a loss at this fullness was corruption, of a queue as long as the longest or of one that `is_short`.
+    pub fn by_corruption(&self, fullness: f64, is_short: bool) -> f64 {
         let (lost, delivered): (f64, f64) = (self.lost.iter().sum(), self.delivered.iter().sum());
         if lost > MANY_LOSSES && lost > (lost + delivered) * MOST_DAMAGE {
             return 0.0; // few paths damage so much, and who sends less helps in any case
@@ -95,7 +108,12 @@ impl Ratios {
             self.lost[..LOWER].iter().sum(),
             self.delivered[..LOWER].iter().sum(),
         );
-        (lower / ratio(self.lost[class], self.delivered[class])).min(1.0)
+        let on_purpose = if is_short {
+            0.0
+        } else {
+            self.on_purpose[class].into()
+        };
+        (lower / ratio(self.lost[class] + on_purpose, self.delivered[class])).min(1.0)
     }
 }
 
@@ -121,9 +139,9 @@ mod tests {
     #[test]
     fn losses_of_a_full_queue_alone_are_congestion() {
         let ratios = after([10_000, 1_000], [0, 20]);
-        assert!(ratios.by_corruption(FULL) < 0.01);
+        assert!(ratios.by_corruption(FULL, false) < 0.01);
         assert!(
-            ratios.by_corruption(EMPTY) > 0.99,
+            ratios.by_corruption(EMPTY, false) > 0.99,
             "an empty queue has room for everything"
         );
     }
@@ -131,13 +149,13 @@ mod tests {
     #[test]
     fn losses_in_the_same_share_everywhere_are_corruption() {
         let ratios = after([2_000, 2_000], [20, 20]);
-        assert!(ratios.by_corruption(FULL) > 0.9);
+        assert!(ratios.by_corruption(FULL, false) > 0.9);
     }
 
     #[test]
     fn half_of_what_a_full_queue_loses_is_corruption_where_an_empty_one_loses_half_as_much() {
         let ratios = after([4_000, 2_000], [20, 20]);
-        let share = ratios.by_corruption(FULL);
+        let share = ratios.by_corruption(FULL, false);
         assert!((0.45..0.6).contains(&share), "{share}");
     }
 
@@ -147,11 +165,14 @@ mod tests {
         for (damaged_of, believed) in [(10, true), (40, true), (300, true), (320, false), (500, false)] {
             let mut ratios = after([20_000, 2_000], [10, 40]);
             for loss in 0..20 {
-                assert!(loss > 5 || ratios.by_corruption(FULL) < 0.25, "little is known");
+                assert!(
+                    loss > 5 || ratios.by_corruption(FULL, false) < 0.25,
+                    "little is known"
+                );
                 ratios.on_delivered(EMPTY, damaged_of);
                 ratios.on_lost(EMPTY);
             }
-            let corruption = ratios.by_corruption(FULL);
+            let corruption = ratios.by_corruption(FULL, false);
             let expected = if believed { 0.5..1.1 } else { 0.0..0.25 };
             assert!(
                 expected.contains(&corruption),
@@ -182,7 +203,7 @@ mod tests {
                     ratios.on_lost(EMPTY);
                 }
             }
-            assert!(ratios.by_corruption(FULL) < 0.25, "{between}");
+            assert!(ratios.by_corruption(FULL, false) < 0.25, "{between}");
         }
     }
 
@@ -193,12 +214,12 @@ mod tests {
             ratios.on_delivered(EMPTY, 10);
             ratios.on_lost(FULL);
         }
-        assert!(ratios.by_corruption(FULL) < 0.25);
+        assert!(ratios.by_corruption(FULL, false) < 0.25);
     }
 
     #[test]
     fn more_than_fifteen_of_a_hundred_are_no_damage() {
-        let by_corruption = |delivered, lost| after([delivered, 0], [lost, 0]).by_corruption(EMPTY);
+        let by_corruption = |delivered, lost| after([delivered, 0], [lost, 0]).by_corruption(EMPTY, false);
         assert_eq!(by_corruption(186, 33), 0.0);
         assert_eq!(by_corruption(187, 33), 1.0, "fifteen of a hundred");
         assert_eq!(by_corruption(100, 32), 1.0, "may be chance");
@@ -212,7 +233,7 @@ mod tests {
             ratios.on_delivered(EMPTY, 2_000);
             ratios.on_delivered(FULL, 100);
         }
-        assert!(ratios.by_corruption(FULL) < 0.1);
+        assert!(ratios.by_corruption(FULL, false) < 0.1);
         assert!(ratios.lost.iter().sum::<f64>() <= REMEMBERED_LOSSES + 1.0);
         ratios.on_delivered(EMPTY, 200_000);
         assert!(ratios.delivered.iter().sum::<f64>() <= 2.0 * REMEMBERED_DELIVERIES);

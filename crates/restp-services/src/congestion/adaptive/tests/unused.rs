@@ -9,7 +9,7 @@ fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
     let sends = 20 * SEGMENT;
     life.sends = Some(sends);
     life.round();
-    life.lose();
+    life.mark();
     assert_eq!(life.control.mode, Mode::Alone);
     (0..CLEAR_ROUNDS).for_each(|_| life.round());
     let (window, pace) = (life.control.window, life.control.pacing());
@@ -67,7 +67,7 @@ fn who_has_asked_anew_knows_the_answer_for_ten_seconds() {
         (0..CLEAR_ROUNDS).for_each(|_| life.round());
         (life.sends, life.control.window) = (None, HOLDS / 5);
         life.now += after;
-        life.control.pipe.is_full = true;
+        life.control.startup.pipe.is_full = true;
         life.round();
         let is_asked = life.control.mode == Mode::Startup && life.control.window >= HOLDS / 5 * 2;
         (0..20).for_each(|_| life.round());
@@ -83,7 +83,7 @@ fn a_start_that_nobody_has_used_up_counts_for_nothing() {
     let mut life = Life::begin();
     life.sends = Some(5 * SEGMENT);
     (0..2 * CLEAR_ROUNDS).for_each(|_| life.round());
-    life.lose();
+    life.mark();
     life.sends = None;
     let window = life.control.window;
     life.round();
