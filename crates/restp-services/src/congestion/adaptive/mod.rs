@@ -84,7 +84,7 @@ pub struct Adaptive {
     past: Box<Past>,
     /// The most bytes that one acknowledgement has covered in this round and the last.
     batch: RecentMax,
-    startup: Startup,
+    startup: Box<Startup>,
     alone: Box<Alone>,
     neighbours: Neighbours,
     damage: Damage,
@@ -118,7 +118,7 @@ impl Adaptive {
             most: Recent::default(),
             past: Box::default(),
             batch: RecentMax::default(),
-            startup: Startup::default(),
+            startup: Box::default(),
             alone: Box::default(),
             neighbours: Neighbours::default(),
             damage: Damage::default(),
