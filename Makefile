@@ -12,7 +12,7 @@ endif
 # Cargo would take `--jobs` for the number of cores that it may use.
 unexport MAKEFLAGS
 
-.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-browse bench-tunnel bench-sctp bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
+.PHONY: help demo test test-long traces lint proof python-test spelling bench pages bench-cost bench-parity bench-handshakes bench-notice bench-relay bench-browse bench-tunnel bench-sctp bench-folder bench-survive bench-udp bench-itp bench-air bench-sensitivity deb wheel packages-test experiments chaos fuzz \
   fuzz-smoke mutants flaws soak docs deny clean
 
 help: ## list the targets
@@ -119,6 +119,9 @@ bench-cost: ## instructions per data packet at any size; needs valgrind; writes 
 
 bench-air: ## chains of 802.11b stations beside ns-3's figures; writes docs/results/air.md
 	python3 bench/air.py
+
+bench-relay: ## how soon a direct path replaces the relay between two hosts behind translators (root, nft); writes docs/results/relay.md
+	python3 bench/relay.py
 
 bench-notice: ## how soon a new address and a receiver that starts again are noticed (root); writes docs/results/notice.md
 	python3 bench/notice.py

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """docs/results/adapt.md: regret and harm of the default, and its verdicts on losses, from the pages of scenarios/adapt.
 
-Usage: bench/adapt.py [FOLDER with the pages, docs/results unless given]
+    bench/adapt.py [FOLDER with the pages, docs/results unless given]
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,7 +97,9 @@ def cause_lines(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs/results", help="where the pages are")
+    folder = parser.parse_args().folder
     rows = {}
     for page in ALONE:
         headings, found = table(folder / f"{page}.md")
