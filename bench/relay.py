@@ -40,9 +40,9 @@ DIRECT_S, STALL_MS = 2, 300
 
 
 class Try(NamedTuple):
-    """Seconds from the start of `send` to the relayed path and to the direct one, and the longest pause of the data."""
+    """Seconds from the start of `send` to the relayed path, unless it never came up, and to the direct one, and the longest pause of the data."""
 
-    relayed: float
+    relayed: float | None
     direct: float | None
     stall_ms: float
     whole: bool
@@ -145,7 +145,8 @@ def cross(internet: Internet) -> Try:
         raise RuntimeError(f"the transfer did not end: {sender.stderr.read().strip()}")
     received = (folder / "in" / "stdin").stat().st_size
     direct = came["direct"] - began if is_direct else None
-    return Try(came["relayed"] - began, direct, last["longest_stall_ms"] or 0, received == fed == last["bytes"])
+    relayed = came["relayed"] - began if "relayed" in came else None
+    return Try(relayed, direct, last["longest_stall_ms"] or 0, received == fed == last["bytes"])
 
 
 def feed(sender: subprocess.Popen, data: bytes) -> int:
@@ -181,6 +182,7 @@ def tries(restp: str, kind: tuple, count: int) -> list[Try | None]:
 def row(kind: tuple, found: list[Try | None]) -> tuple[str, bool]:
     name, _, _, can_meet = kind
     done = [one for one in found if one]
+    relayed = [one.relayed for one in done if one.relayed is not None]
     direct = [one.direct for one in done if one.direct is not None]
     stalls = [one.stall_ms for one in done]
     held = len(done) == len(found) and all(one.whole for one in done)
@@ -188,7 +190,7 @@ def row(kind: tuple, found: list[Try | None]) -> tuple[str, bool]:
         held = held and len(direct) == len(found) and max(direct) <= DIRECT_S and max(stalls) <= STALL_MS
     cells = [
         name,
-        f"{median(one.relayed for one in done):.2f}" if done else "",
+        f"{median(relayed):.2f}" if relayed else "–",
         f"{len(direct)} of {len(found)}",
         f"{median(direct):.2f} ({max(direct):.2f})" if direct else "–",
         f"{median(stalls):.0f} ({max(stalls):.0f})" if stalls else "",
