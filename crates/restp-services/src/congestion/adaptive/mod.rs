@@ -326,16 +326,20 @@ impl Adaptive {
 
     /// Congestion has cost segments, or a mark says so.
     fn on_congestion(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
-        self.before = Some((self.mode, self.window));
+        let before = Some((self.mode, self.window));
         match self.mode {
             Mode::Startup => {
-                if self.overshoots() || matches!(event, CongestionEvent::Marked { .. }) {
+                if self.overshoots(view) || matches!(event, CongestionEvent::Marked { .. }) {
+                    self.before = before;
                     let held = self.held().unwrap_or(self.window / 2);
                     self.leave_startup(held);
+                } else {
+                    self.startup.on_episode();
                 }
             }
             Mode::Alone if self.startup.is_aftermath(self.rounds.count) => {}
             Mode::Alone => {
+                self.before = before;
                 self.has_met_congestion = true;
                 let rtt = self.smoothed_rtt.unwrap_or_default();
                 let pace = self.pace(rtt);
@@ -349,6 +353,7 @@ impl Adaptive {
                 }
             }
             Mode::Competing => {
+                self.before = before;
                 self.neighbours.on_congestion_competing();
                 self.ask_cubic(event, view);
             }
@@ -393,7 +398,7 @@ impl Congestion for Adaptive {
             }
             CongestionEvent::SegmentLost(_) if self.mode == Mode::Startup => {
                 self.startup.on_lost();
-                if self.overshoots() {
+                if self.overshoots(view) {
                     self.on_congestion(event, view);
                 }
             }

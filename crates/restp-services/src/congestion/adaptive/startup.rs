@@ -6,6 +6,7 @@ use super::mode::Mode;
 use super::{Adaptive, QUEUED_SEGMENTS, START_QUEUE_DIVISOR};
 use crate::congestion::bbr::startup::FullPipe;
 use crate::recovery::RateSample;
+use crate::view::PathView;
 use restp_base::units::Rate;
 
 /// So many acknowledgements in a row have seen a queue: the last of a flight may have waited for another segment, and tells of no queue.
@@ -43,6 +44,11 @@ impl Startup {
 
     pub fn on_lost(&mut self) {
         self.lost += 1;
+    }
+
+    /// An episode of losses has begun: one segment at least, also where redundancy has hidden which.
+    pub fn on_episode(&mut self) {
+        self.lost = self.lost.max(1);
     }
 
     /// Is this round one of those after it?
@@ -85,11 +91,12 @@ impl Adaptive {
         }
     }
 
-    /// Do losses in Startup speak of a full path? What damage takes is a small share of a window that doubles.
-    pub(super) fn overshoots(&self) -> bool {
+    /// Do losses in Startup speak of a full path? What damage takes is a small share of a window that doubles. An application that does not
+    /// fill the window fills no path with it, and answers the first.
+    pub(super) fn overshoots(&self, view: &PathView<'_>) -> bool {
         let lost = u64::from(self.startup.lost);
         let are_many = lost > FEW_LOSSES && lost * self.segment > self.window / LOSS_DIVISOR;
-        self.startup.queued > 0 || self.has_met_congestion || are_many
+        self.startup.queued > 0 || self.has_met_congestion || view.application_limited || are_many
     }
 
     pub(super) fn leave_startup(&mut self, held: u64) {

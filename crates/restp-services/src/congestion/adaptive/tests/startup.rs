@@ -46,3 +46,34 @@ fn few_losses_without_a_queue_end_no_startup() {
     lose(&mut life, 1);
     assert_eq!(life.control.mode, Mode::Alone, "there is somebody else");
 }
+
+/// What ends it and was not lost after all is undone, whatever else the same report tells; what it goes on with is no reduction to undo.
+#[test]
+fn only_what_ended_startup_is_undone() {
+    let mut life = Life::begin();
+    (0..2).for_each(|_| life.round());
+    let window = life.control.window;
+    lose(&mut life, 6);
+    assert!(life.control.mode == Mode::Alone && life.control.window <= window);
+    life.tell(&CongestionEvent::Restored);
+    assert_eq!((life.control.mode, life.control.window), (Mode::Startup, window));
+    let mut life = Life::begin();
+    life.round();
+    lose(&mut life, 1);
+    assert_eq!(life.control.mode, Mode::Startup);
+    while life.control.mode == Mode::Startup {
+        life.round();
+    }
+    life.tell(&CongestionEvent::Restored);
+    assert_eq!(life.control.mode, Mode::Alone, "a queue ended it");
+}
+
+/// A call that loses segments answers by sending less.
+#[test]
+fn who_does_not_fill_the_window_answers_the_first_loss() {
+    let mut life = Life::begin();
+    life.sends = Some(5 * SEGMENT);
+    (0..3).for_each(|_| life.round());
+    lose(&mut life, 1);
+    assert_eq!(life.control.mode, Mode::Alone);
+}

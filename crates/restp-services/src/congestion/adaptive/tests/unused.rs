@@ -9,7 +9,7 @@ fn a_path_that_nobody_has_used_up_is_asked_as_at_first() {
     let sends = 20 * SEGMENT;
     life.sends = Some(sends);
     life.round();
-    life.mark();
+    life.lose();
     assert_eq!(life.control.mode, Mode::Alone);
     (0..CLEAR_ROUNDS).for_each(|_| life.round());
     let (window, pace) = (life.control.window, life.control.pacing());
@@ -83,7 +83,7 @@ fn a_start_that_nobody_has_used_up_counts_for_nothing() {
     let mut life = Life::begin();
     life.sends = Some(5 * SEGMENT);
     (0..2 * CLEAR_ROUNDS).for_each(|_| life.round());
-    life.mark();
+    life.lose();
     life.sends = None;
     let window = life.control.window;
     life.round();
