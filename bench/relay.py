@@ -144,9 +144,10 @@ def cross(internet: Internet) -> Try:
         sender.kill()
         raise RuntimeError(f"the transfer did not end: {sender.stderr.read().strip()}")
     received = (folder / "in" / "stdin").stat().st_size
+    taken = json.loads(receiver.communicate(timeout=60)[0].splitlines()[-1])  # only a receiver knows how long nothing came
     direct = came["direct"] - began if is_direct else None
     relayed = came["relayed"] - began if "relayed" in came else None
-    return Try(relayed, direct, last["longest_stall_ms"] or 0, received == fed == last["bytes"])
+    return Try(relayed, direct, float(taken["longest_stall_ms"]), received == fed == last["bytes"])
 
 
 def feed(sender: subprocess.Popen, data: bytes) -> int:
@@ -172,7 +173,7 @@ def tries(restp: str, kind: tuple, count: int) -> list[Try | None]:
         try:
             with Internet(restp, rules, loss, 10 * number) as internet:
                 found.append(cross(internet))
-        except (RuntimeError, OSError, KeyError) as error:
+        except (RuntimeError, OSError, KeyError, TypeError) as error:
             print(f"{name}: {error!r}", file=sys.stderr)
             found.append(None)
         print(name, found[-1], file=sys.stderr)
