@@ -59,7 +59,7 @@ impl Measured {
         }
     }
 
-    /// The mean of what was measured independently.
+    /// The mean; its interval is that of independent measurements.
     pub fn mean_of(of: &[Measured]) -> Measured {
         let share = 1.0 / of.len() as f64;
         let squares: Option<f64> = of.iter().map(|one| one.half.map(|half| half * half)).sum();
@@ -189,5 +189,21 @@ impl Source {
             mean,
             half: part("high").map(|high| high - mean),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_two_is_half_as_uncertain_as_both_in_a_row() {
+        let measured = |mean, half| Measured { mean, half };
+        let of = [measured(1.0, Some(3.0)), measured(2.0, Some(4.0))];
+        assert_eq!(Measured::mean_of(&of), measured(1.5, Some(2.5)));
+        assert_eq!(
+            Measured::mean_of(&[of[0], measured(2.0, None)]),
+            measured(1.5, None)
+        );
     }
 }

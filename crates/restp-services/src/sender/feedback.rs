@@ -452,7 +452,9 @@ impl Sender {
             return;
         }
         let handling = self.parameters.loss_handling;
-        let was_cut = self.is_repairing() && handling.reaction(LossSignal::Feedback).reduce_window;
+        // Who starts may have borne the loss.
+        let may_have_cut = self.is_repairing() && !self.lane.controller.is_starting();
+        let was_cut = may_have_cut && handling.reaction(LossSignal::Feedback).reduce_window;
         if handling.reaction(LossSignal::Mark).reduce_window && !was_cut {
             let bytes = u64::from(self.parameters.segment_bytes);
             self.tell_controller(now, &CongestionEvent::Marked { bytes }, outstanding);

@@ -12,7 +12,7 @@ use restp_base::units::Rate;
 /// So many acknowledgements in a row have seen a queue: the last of a flight may have waited for another segment, and tells of no queue.
 const ANSWERS: u32 = 2;
 /// Losses without a queue end it when a round has more than this share of the window, and more than so many segments: who doubles what is
-/// in flight over a full path loses up to half of it, and in the next round more than half, where damage takes a tenth at most.
+/// in flight over a full path loses up to half of it, and in the next round more than half; damage hardly ever takes as much.
 const LOSS_DIVISOR: u64 = 8;
 const FEW_LOSSES: u64 = 3;
 /// Rounds after it in which losses are of what it had sent.
@@ -23,7 +23,7 @@ const AFTERMATH_ROUNDS: u64 = 3;
 pub(super) struct Startup {
     pub(super) pipe: FullPipe,
     /// Acknowledgements in a row that saw a queue.
-    queued: u32,
+    pub(super) queued: u32,
     /// Segments lost in this round.
     lost: u32,
     /// Until this round losses are of what was sent in it.

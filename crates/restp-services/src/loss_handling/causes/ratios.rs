@@ -108,7 +108,7 @@ impl Ratios {
             self.lost[..LOWER].iter().sum(),
             self.delivered[..LOWER].iter().sum(),
         );
-        let on_purpose = if is_short {
+        let on_purpose = if is_short || class < LOWER {
             0.0
         } else {
             self.on_purpose[class].into()
@@ -144,6 +144,20 @@ mod tests {
             ratios.by_corruption(EMPTY, false) > 0.99,
             "an empty queue has room for everything"
         );
+    }
+
+    #[test]
+    fn what_a_queue_lost_that_was_filled_on_purpose_tells_of_no_shorter_one() {
+        let mut ratios = after([2_000, 400], [0, 0]);
+        for _ in 0..20 {
+            ratios.on_lost_on_purpose(FULL);
+            ratios.on_lost_on_purpose(EMPTY);
+        }
+        assert!(ratios.by_corruption(FULL, false) < 0.05);
+        assert!(ratios.by_corruption(FULL, true) > 0.2);
+        assert!(ratios.by_corruption(EMPTY, false) > 0.99);
+        ratios.on_delivered(FULL, 100_000);
+        assert!((9.0..11.0).contains(&ratios.on_purpose[3]), "halved as all else");
     }
 
     #[test]

@@ -264,6 +264,38 @@ fn a_mark_counts_while_losses_are_repaired_that_cut_nothing() {
     assert_eq!(marks_heard_in_repair(LossHandling::Congestion), 0, "the loss has");
 }
 
+/// Of a full queue while a loss is repaired that cut, and that a controller which starts has borne.
+#[test]
+fn a_mark_counts_beside_a_loss_that_a_start_has_borne() {
+    let marks = |starts_for| {
+        let mut story = loses_four(100);
+        story.script.lock().unwrap().starts_for = starts_for;
+        story
+            .on_report(&AckReport::pointer(26), |peer| peer.echoes_mark = true)
+            .unwrap();
+        let heard = story.heard().into_iter();
+        heard
+            .filter(|heard| matches!(heard.event, CongestionEvent::Marked { .. }))
+            .count()
+    };
+    assert_eq!([0, 1000].map(marks), [0, 1]);
+}
+
+/// One loss proves nothing, unless it left while the queue was filled on purpose.
+#[test]
+fn what_left_before_the_end_of_a_start_met_a_queue_that_was_filled_on_purpose() {
+    let cut = |starts_for| {
+        let mut story = experienced(true);
+        story.write(8).send();
+        story.script.lock().unwrap().starts_for = starts_for;
+        story.at(3700).ack(27);
+        story.sack(27, 28..31);
+        let heard = story.heard();
+        (cuts(&heard), corruptions(&heard))
+    };
+    assert_eq!([0, 1].map(cut), [(0, 1), (1, 0)]);
+}
+
 #[test]
 fn what_is_rebuilt_costs_of_the_window_where_causes_are_inferred_too() {
     let mut story = adaptive().with(|it| it.repairs_cost = true).established();

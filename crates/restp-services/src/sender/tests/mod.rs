@@ -56,6 +56,8 @@ struct Script {
     window: u64,
     rate: Option<Rate>,
     delivers: Option<Rate>,
+    /// It starts until it has heard so many more events.
+    starts_for: u32,
     heard: Vec<Heard>,
 }
 
@@ -65,12 +67,17 @@ struct Scripted(Arc<Mutex<Script>>);
 
 impl Congestion for Scripted {
     fn on(&mut self, event: &CongestionEvent, view: &PathView<'_>) {
-        self.0.lock().unwrap().heard.push(Heard {
+        let mut script = self.0.lock().unwrap();
+        script.starts_for = script.starts_for.saturating_sub(1);
+        script.heard.push(Heard {
             event: *event,
             in_flight_bytes: view.in_flight_bytes,
             application_limited: view.application_limited,
             in_recovery: view.in_recovery,
         });
+    }
+    fn is_starting(&self) -> bool {
+        self.0.lock().unwrap().starts_for > 0
     }
     fn window_bytes(&self) -> u64 {
         self.0.lock().unwrap().window

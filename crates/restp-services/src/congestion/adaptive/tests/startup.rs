@@ -5,6 +5,12 @@ use crate::recovery::LostSegment;
 
 /// So many segments of one episode.
 fn lose(life: &mut Life, count: u64) {
+    told(life, count);
+    life.lose();
+}
+
+/// So many more of an episode that has begun.
+fn told(life: &mut Life, count: u64) {
     for _ in 0..count {
         life.tell(&CongestionEvent::SegmentLost(LostSegment {
             sent_at: life.now,
@@ -16,7 +22,6 @@ fn lose(life: &mut Life, count: u64) {
             application_limited: false,
         }));
     }
-    life.lose();
 }
 
 /// A lost segment told nothing of the path and ended startup: of 50 Mbit/s over 60 ms with 2 % lost a flow had 4 in the first half second, and
@@ -40,6 +45,30 @@ fn few_losses_without_a_queue_end_no_startup() {
     let mut life = Life::begin();
     life.mark();
     assert_eq!(life.control.mode, Mode::Alone);
+    for (rounds, losses, goes_on) in [
+        (0, 3, true),
+        (0, 4, false),
+        (2, 4, true),
+        (2, 5, true),
+        (2, 6, false),
+    ] {
+        let mut life = Life::begin();
+        (0..rounds).for_each(|_| life.round());
+        told(&mut life, losses);
+        let is_starting = life.control.mode == Mode::Startup;
+        assert_eq!(is_starting, goes_on, "{losses} of {}", 10 << rounds);
+    }
+    let mut life = Life::begin();
+    (0..2).for_each(|_| life.round());
+    for _ in 0..2 {
+        lose(&mut life, 5);
+        life.round();
+    }
+    assert_eq!(life.control.mode, Mode::Startup, "each round by itself");
+    let mut life = Life::begin();
+    life.control.startup.queued = 1;
+    told(&mut life, 1);
+    assert_eq!(life.control.mode, Mode::Alone, "a queue has begun");
     let mut life = Life::alone();
     life.control.has_met_congestion = true;
     life.control.ask_anew();
