@@ -99,6 +99,7 @@ pub(super) fn tail(c: &mut Connection, error: ErrorControl, room: usize) -> (Tai
     match detail_of(error, &c.composition) {
         Detail::Pointer => (Tail::None, true),
         Detail::Sack { max_blocks } => {
+            let max_blocks = c.receiver.blocks(max_blocks);
             let wanted = usize::from(max_blocks).min(arrived.ranges().len());
             let count = wanted.min(room / BLOCK_BYTES);
             let blocks = sack::blocks(arrived, count);

@@ -39,6 +39,11 @@ pub struct AckTimer {
 
 /// So many blocks an acknowledgement can name for the first time, and one more that has grown (RFC 2018 §3).
 const MOST_NEW_BLOCKS: u8 = 3;
+/// Where so many segments or more wait for each acknowledgement, it names twice as many blocks, so that each block is named twice: a flight of
+/// 512 segments has many holes at once, and what one lost report has left out costs a round trip each. Such reports are rare, and the bytes few.
+const NAMED_TWICE: u32 = 64;
+/// More do not fit on every path.
+const MOST_BLOCKS: u8 = 32;
 
 impl AckTimer {
     /// Nothing is waiting.
@@ -116,6 +121,15 @@ impl AckTimer {
     /// Packets since the last acknowledgement that wait for the next one.
     pub fn arrivals(&self) -> u32 {
         self.waiting
+    }
+
+    /// How many blocks it names, where the composition has so many.
+    pub fn blocks(&self, composed: u8) -> u8 {
+        if self.is_thin() && self.ratio.segments() >= NAMED_TWICE {
+            composed.max(composed.saturating_mul(2).min(MOST_BLOCKS))
+        } else {
+            composed
+        }
     }
 
     /// Is one due whatever the time?
@@ -297,6 +311,19 @@ mod tests {
         timer.on_ratio(AckRatio::from_code(1));
         timer.on_in_order(at(301), RTT);
         assert_eq!(timer.deadline(), Some(at(306)), "who hurries waits for nobody");
+    }
+
+    #[test]
+    fn of_a_large_flight_each_block_is_named_twice() {
+        let mut timer = thin();
+        let blocks = [256, 511, 512, 100_000].map(|flight| {
+            timer.on_ratio(AckRatio::of_flight(flight, 0));
+            timer.blocks(4)
+        });
+        assert_eq!(blocks, [4, 4, 8, 8]);
+        let mut timer = positive();
+        timer.on_ratio(AckRatio::of_flight(512, 0));
+        assert_eq!(timer.blocks(4), 4);
     }
 
     #[test]

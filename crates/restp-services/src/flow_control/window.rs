@@ -12,9 +12,10 @@ pub struct WindowParameters {
 }
 
 impl Default for WindowParameters {
-    /// 8192 segments of 1400 bytes cover 1 Gbit/s at 90 ms.
+    /// What is lost twice is missing for three round trips, and what follows it waits here: 32768 segments of 1400 bytes are three
+    /// of 1 Gbit/s over 120 ms, or of 200 Mbit/s over a geostationary satellite.
     fn default() -> Self {
-        WindowParameters { segments: 8192 }
+        WindowParameters { segments: 32_768 }
     }
 }
 

@@ -132,6 +132,11 @@ impl Receiver {
         self.repairs = Some(Box::new(Repairs::new(decoder, reports)));
     }
 
+    /// How many blocks an acknowledgement names, where the composition has so many.
+    pub fn blocks(&self, composed: u8) -> u8 {
+        self.ack.blocks(composed)
+    }
+
     /// From now on acknowledgements are due by `ack`, and the next one leaves at once.
     pub fn acknowledge_by(&mut self, ack: AckTimer) {
         self.ack = ack;

@@ -10,3 +10,6 @@ mod moves;
 mod numbers;
 mod packets;
 mod paths;
+
+/// What a receiver takes at most beyond what it has, where nothing else is chosen.
+const WINDOW: u32 = 32_768;

@@ -1,5 +1,6 @@
 //! Packets of a known association whose numbers, blocks and windows lie.
 
+use super::WINDOW;
 use crate::common::*;
 use restp_base::flow::{CloseReason, Flow, Read};
 use restp_base::time::Duration;
@@ -55,7 +56,7 @@ fn lies_about_numbers_are_counted_and_change_nothing() {
         "ACK of long ago"
     );
     assert_eq!(
-        refused(b"x", |h| h.sequence = shifted(h.sequence, 8192)),
+        refused(b"x", |h| h.sequence = shifted(h.sequence, WINDOW)),
         1,
         "just outside the window"
     );

@@ -10,8 +10,8 @@ use restp_base::time::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Joint {
     cut_at: Option<Time>,
-    /// The cut was one of another path.
-    is_followed: bool,
+    /// It was one of another path, or answered damage: what congestion has cost of the same window of data may be found after it.
+    is_ahead: bool,
 }
 
 /// Does the `event` cut the window, once per window of data?
@@ -28,14 +28,19 @@ impl Joint {
         1 + sharing(siblings).count() as u32
     }
 
-    /// Another path has been cut for what costs this one segments now.
+    /// The window has been cut before for what costs this path segments now.
     pub fn is_answered(&self, now: Time, rtt: Duration) -> bool {
-        self.is_followed && self.cut_at.is_some_and(|at| now.since(at) < rtt)
+        self.is_ahead && self.cut_at.is_some_and(|at| now.since(at) < rtt)
     }
 
     /// This path is cut.
     pub fn on_cut(&mut self, now: Time) {
-        (self.cut_at, self.is_followed) = (Some(now), false);
+        (self.cut_at, self.is_ahead) = (Some(now), false);
+    }
+
+    /// The cut just made answers damage.
+    pub fn on_damage(&mut self) {
+        self.is_ahead = true;
     }
 
     /// Another path through the same queue was cut after this one was, and not for the same reason: this one is cut as well.
@@ -47,7 +52,7 @@ impl Joint {
         if is_known || now.since(theirs) > rtt {
             return false;
         }
-        (self.cut_at, self.is_followed) = (Some(theirs), true);
+        (self.cut_at, self.is_ahead) = (Some(theirs), true);
         true
     }
 

@@ -390,8 +390,10 @@ impl Congestion for Adaptive {
                 if self.mode == Mode::Competing {
                     self.before = Some((self.mode, self.window));
                     self.ask_cubic(&lost, view);
+                    self.joint.on_damage();
                 } else if self.doubt.follows() {
                     self.on_congestion(&lost, view);
+                    self.joint.on_damage();
                 } else if self.mode == Mode::Alone {
                     self.neighbours.on_damage_alone();
                 }

@@ -86,6 +86,29 @@ fn corruption_costs_only_who_competes() {
     }
 }
 
+/// A policer dropped some segments of a window that were taken for damaged and then others that were not, and had half of the window cut: a
+/// CUBIC flow had 68 of 78 Mbit/s, and this one 55.
+#[test]
+fn damage_and_congestion_of_one_window_cut_it_once() {
+    let corrupted = CongestionEvent::Corrupted { bytes: SEGMENT };
+    let mut life = Life::competing();
+    life.tell(&corrupted);
+    let cut = life.control.window;
+    life.lose();
+    assert_eq!(life.control.window, cut, "of the same window of data");
+    life.round();
+    life.round();
+    let grown = life.control.window;
+    life.lose();
+    let cut = life.control.window;
+    assert!(cut < grown, "of another one");
+    life.lose();
+    assert!(
+        life.control.window < cut,
+        "the sender tells of congestion once per window by itself"
+    );
+}
+
 #[test]
 fn congestion_once_costs_three_tenths_and_twice_means_a_neighbour() {
     let mut life = Life::alone();
