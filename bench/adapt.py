@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ALONE = ["adapt-alone", "adapt-alone-slow", "adapt-alone-fast"]
+ALONE = ["adapt-alone", "adapt-alone-slow", "adapt-alone-fast", "adapt-alone-far"]
 OURS = "restp:default"
 CAUSES = ["congestion", "corruption", "outage", "late"]
 # What a neighbour may lose to a rival that the default is measured against: with random loss it varies more.
