@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How long a folder of many files takes over a lossy path: `restp send`, beside rsync and scp over ssh.
+"""How long a folder of many files takes over a lossy path: `restp send`, beside rsync and scp over ssh, and croc.
 
-    bench/folder.py [--files 10000] [--mib 2048] [--peers-mib 64] [--restp target/release/restp]
+    bench/folder.py [--files 10000] [--mib 2048] [--peers-mib 64] [--croc PROGRAM] [--restp target/release/restp]
                     [--output docs/results/folder.md]
 
 The path is that of `restp emulate --tun`: 50 Mbit/s, 60 ms of round trip, 2 % of packets lost in each direction; the kernel
 runs CUBIC. The commands are the plain ones: `restp recv` there, `restp send FOLDER TICKET` here. Kernel TCP is slow on such
 a path, so the others get a part of the folder. Sizes are drawn from a log-normal distribution, contents are random.
-Needs root, rsync, ssh with sshd, and `ip`. Exit code 1 when the target is missed, 2 when nothing can be measured.
+croc (`go install github.com/schollz/croc/v10@v10.7.0`) is measured where its program is named; its relay stands at the
+receiver. Needs root, rsync, ssh with sshd, and `ip`. Exit code 1 when the target is missed, 2 when nothing can be measured.
 """
 
 import argparse
@@ -101,6 +102,25 @@ def scp(server: ssh.Server, here: Path, there: Path):
     subprocess.run(command, check=True, timeout=LIMIT_S)
 
 
+def croc(net: network.Network, program: str, here: Path, there: Path) -> float:
+    """Its data crosses the path once, to a relay of its own beside the receiver."""
+    there.mkdir()
+    relay = ["--relay", f"{network.address(1)}:9009"]
+    net.inside(1, [program, "relay", "--host", network.address(1)])
+    time.sleep(1)
+    began = time.monotonic()
+    own = ["env", "CROC_SECRET=a-folder-of-many-files", program, "--ignore-stdin", "--yes", *relay]
+    sending = net.inside(0, [*own, "send", "--no-local", str(here)])
+    time.sleep(1)
+    receiving = net.inside(1, [*own, "--out", str(there)])
+    for process in (sending, receiving):
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+    if receiving.wait(LIMIT_S) or sending.wait(LIMIT_S):
+        raise RuntimeError("croc ended with an error")
+    return time.monotonic() - began
+
+
 def timed(action, *words) -> float:
     began = time.monotonic()
     action(*words)
@@ -118,13 +138,15 @@ def measure(options: argparse.Namespace) -> list[tuple[str, int, int, float, int
         make(whole, options.files, options.mib << 20)
         make(part, max(1, int(options.files * share)), options.peers_mib << 20)
         ways = [("`restp send`", whole), ("`restp send`", part), ("rsync over ssh", part), ("scp", part)]
+        if options.croc:
+            ways.append(("croc", part))
         for number, (way, here) in enumerate(ways):
             there = place / f"there {number}"
             with network.Network(program, "folder", {"A": LINK}, number + 1) as net:
                 with tempfile.TemporaryDirectory() as state:
                     os.environ.update(XDG_DATA_HOME=state, XDG_CONFIG_HOME=state)
-                    if way == "`restp send`":
-                        took = restp(net, program, here, there)
+                    if way in ("`restp send`", "croc"):
+                        took = restp(net, program, here, there) if way != "croc" else croc(net, options.croc, here, there)
                         there /= here.name
                     else:
                         server = ssh.Server(net, Path(state))
@@ -139,7 +161,7 @@ def mbps(size: int, took: float) -> float:
     return size * 8 / took / 1e6
 
 
-def page(rows, loads: tuple[float, float]) -> str:
+def page(rows, options: argparse.Namespace, loads: tuple[float, float]) -> str:
     shown = [
         (way, str(files), f"{size / 2**20:.0f}", f"{took:.0f}", f"**{mbps(size, took):.1f}**", str(changes))
         for way, files, size, took, changes in rows
@@ -154,17 +176,20 @@ def page(rows, loads: tuple[float, float]) -> str:
         ("rsync", output("rsync", "--version").splitlines()[0]),
         ("ssh", ssh.version()),
     ]
+    if options.croc:
+        conditions.append(("croc", output(options.croc, "--version")))
     return f"""# A folder of many files
 
 A folder crosses a lossy path: by the plain commands `restp recv` and `restp send FOLDER TICKET`, and by rsync and scp over
-ssh, whose kernel TCP runs CUBIC and gets a part of the folder because it is slow here.
+ssh, and croc. Their kernel TCP runs CUBIC (croc: four connections at once), and they get a part of the folder because it is
+slow here.
 Command: `{shlex.join(["python3", "bench/folder.py", *sys.argv[1:]])}`.
 
 {table(["way", "files", "MiB", "seconds", "Mbit/s", "differences"], shown)}
 
 Differences are what `rsync -avn --checksum --delete` finds afterwards: contents, names, modes, times, links. The folder has
 symbolic links, other modes, old times, and a file with a hole of 10 MiB, which is not counted: `restp send` does not send
-it. scp follows symbolic links.
+it. scp follows symbolic links; croc leaves the times of folders and links, and its relay stands beside its receiver.
 
 | target | measured | verdict |
 | --- | --- | --- |
@@ -180,6 +205,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--mib", type=int, default=2048)
     parser.add_argument("--peers-mib", type=int, default=64)
+    parser.add_argument("--croc", help="its program; without, it is left out")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/folder.md")
     options = parser.parse_args()
     why = network.missing_beside_cubic("rsync", "ssh", "sshd", "scp")
@@ -188,7 +214,7 @@ def main() -> int:
         return 2
     load = os.getloadavg()[0]
     rows = measure(options)
-    options.output.write_text(page(rows, (load, os.getloadavg()[0])))
+    options.output.write_text(page(rows, options, (load, os.getloadavg()[0])))
     print(options.output)
     return int(mbps(rows[0][2], rows[0][3]) < TARGET * RATE_MBPS or any(row[4] for row in rows[:2]))
 

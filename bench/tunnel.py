@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""iperf3 through `restp tunnel` over two links, beside kernel TCP over each of them and kernel MPTCP over both.
+"""iperf3 through `restp tunnel` over two links, beside kernel TCP over each of them, kernel MPTCP and glorytun over both.
 
-    bench/tunnel.py [--seconds 20] [--rounds 3] [--only WORDS] [--restp target/release/restp] [--output docs/results/tunnel.md]
+    bench/tunnel.py [--seconds 20] [--rounds 3] [--only WORDS] [--glorytun PROGRAM] [--restp target/release/restp]
+                    [--output docs/results/tunnel.md]
 
 The links are those of `restp emulate --tun`: A has 50 Mbit/s and 20 ms of round trip, B 20 Mbit/s and 60 ms. Goodput is
 what arrived at the receiver; how long a packet waits is asked by `ping` beside it, ten times a second. MPTCP's bytes come
-from a small program instead of iperf3, whose Debian version knows none. Needs root, iperf3, ping and `ip`. Exit code 1
-when a target is missed, 2 when nothing can be measured.
+from a small program instead of iperf3, whose Debian version knows none. glorytun (https://github.com/angt/glorytun, built
+with Debian's libsodium-dev) is measured where its program is named; it is told the rates of the links. Needs root, iperf3,
+ping and `ip`. Exit code 1 when a target is missed, 2 when nothing can be measured.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import socket
 import statistics
 import subprocess
@@ -27,26 +30,29 @@ import network
 from report import ROOT, cpu_model, output, spread, table
 
 QUEUE = 'queue = { drop_tail = "bdp" }\n'
-A = f'rate = "50 Mbit/s"\ndelay = "10 ms"\n{QUEUE}'
-B = f'rate = "20 Mbit/s"\ndelay = "30 ms"\n{QUEUE}'
+RATES_MBPS = {"A": 50, "B": 20}
+A = f'rate = "{RATES_MBPS["A"]} Mbit/s"\ndelay = "10 ms"\n{QUEUE}'
+B = f'rate = "{RATES_MBPS["B"]} Mbit/s"\ndelay = "30 ms"\n{QUEUE}'
 LOSS = 'loss = { rate = 0.01, direction = "both" }\n'
-SUM_MBPS = 70
-TUNNEL, TCP, MPTCP = "tunnel", "TCP", "MPTCP"
+SUM_MBPS = sum(RATES_MBPS.values())
+TUNNEL, TCP, MPTCP, GLORYTUN = "tunnel", "TCP", "MPTCP", "glorytun"
+# Links, and which of them dies half-way, for all that uses both.
+OVER_BOTH = {
+    "": ({"A": A, "B": B}, None),
+    ", 1 % lost on B": ({"A": A, "B": B + LOSS}, None),
+    ", 1 % lost on A": ({"A": A + LOSS, "B": B}, None),
+    ", A dies": ({"A": A, "B": B}, "A"),
+    ", B dies": ({"A": A, "B": B}, "B"),
+}
 # What carries the bytes, the links, and which of them dies half-way.
 CASES = {
     "kernel TCP over A": (TCP, {"A": A}, None),
     "kernel TCP over B": (TCP, {"B": B}, None),
     "kernel TCP over A, 1 % lost": (TCP, {"A": A + LOSS}, None),
-    "kernel MPTCP": (MPTCP, {"A": A, "B": B}, None),
-    "kernel MPTCP, 1 % lost on B": (MPTCP, {"A": A, "B": B + LOSS}, None),
-    "kernel MPTCP, 1 % lost on A": (MPTCP, {"A": A + LOSS, "B": B}, None),
-    "kernel MPTCP, A dies": (MPTCP, {"A": A, "B": B}, "A"),
-    "tunnel": (TUNNEL, {"A": A, "B": B}, None),
-    "tunnel, 1 % lost on B": (TUNNEL, {"A": A, "B": B + LOSS}, None),
-    "tunnel, 1 % lost on A": (TUNNEL, {"A": A + LOSS, "B": B}, None),
-    "tunnel, A dies": (TUNNEL, {"A": A, "B": B}, "A"),
 }
-INNER = "10.9.0.1"
+for carrier, way in ((MPTCP, "kernel MPTCP"), (GLORYTUN, "glorytun"), (TUNNEL, "tunnel")):
+    CASES |= {way + what: (carrier, *case) for what, case in OVER_BOTH.items()}
+INNER, INNER_LEFT = "10.9.0.1", "10.9.0.2"
 TENTHS_OF_START = 20
 # Linux: a socket of MPTCP.
 IPPROTO_MPTCP = 262
@@ -55,13 +61,15 @@ IPPROTO_MPTCP = 262
 class Run:
     """One transfer of so many seconds from the left to the right."""
 
-    def __init__(self, net: network.Network, restp: str, seconds: int):
-        self.net, self.restp, self.seconds = net, restp, seconds
+    def __init__(self, net: network.Network, folder: Path, options: argparse.Namespace):
+        self.net, self.folder, self.seconds = net, folder, options.seconds
+        self.restp, self.program = os.path.abspath(options.restp), options.glorytun
         self.to = network.address(1)
 
     def measure(self, carrier: str, dies: str | None) -> dict:
-        if carrier == TUNNEL:
-            self.tunnel()
+        if carrier in (TUNNEL, GLORYTUN):
+            {TUNNEL: self.tunnel, GLORYTUN: self.glorytun}[carrier]()
+            self.to = INNER
         begin = self.mptcp if carrier == MPTCP else self.iperf
         results = begin()
         pinging = self.net.inside(0, ["ping", "-q", "-i", "0.1", "-w", str(self.seconds), self.to])
@@ -87,7 +95,24 @@ class Run:
         network.next_line(carrying, network.START_LIMIT_S)
         for process in (serving, carrying):
             threading.Thread(target=process.stderr.read, daemon=True).start()
-        self.to = INNER
+
+    def glorytun(self):
+        """Its program asks for the links' rates, and leaves the addresses of its devices to others."""
+        key = self.folder / "key"
+        key.write_text(output(self.program, "keygen"))
+        bind = [self.program, "bind", "keyfile", str(key), "dev"]
+        self.net.inside(1, [*bind, "gtright"])
+        self.net.inside(0, [*bind, "gtleft", "to", "addr", self.to, "port", "5000"])
+        time.sleep(1)
+        for side, own in ((0, INNER_LEFT), (1, INNER)):
+            device = ("gtleft", "gtright")[side]
+            self.net.ip(side, "addr", "add", f"{own}/30", "dev", device)
+            self.net.ip(side, "link", "set", device, "up")
+        for path, mbps in enumerate(RATES_MBPS.values()):
+            ends = ["addr", network.address(0, path), "to", "addr", network.address(1, path), "port", "5000"]
+            rate = ["rate", "fixed", "tx", f"{mbps}mbit", "rx", f"{mbps}mbit"]
+            self.net.run(self.net.namespaces[0], self.program, "path", "dev", "gtleft", *ends, "set", "up", *rate)
+        time.sleep(2)
 
     def iperf(self):
         """Begins; a function that waits for the rates, a tenth of a second each."""
@@ -153,15 +178,17 @@ def longest_run(steps) -> int:
     return longest
 
 
-def measure(restp: str, seconds: int, rounds: int, only: str) -> dict[str, list[dict]]:
-    taken: dict[str, list[dict]] = {case: [] for case in CASES if only in case}
-    for number in range(rounds):
+def measure(options: argparse.Namespace) -> dict[str, list[dict]]:
+    wanted = (case for case, (carrier, *_) in CASES.items() if carrier != GLORYTUN or options.glorytun)
+    taken: dict[str, list[dict]] = {case: [] for case in wanted if options.only in case}
+    for number in range(options.rounds):
         for case, samples in taken.items():
             carrier, links, dies = CASES[case]
+            restp = os.path.abspath(options.restp)
             with network.Network(restp, "tunnel", links, number + 1) as net, tempfile.TemporaryDirectory() as folder:
                 os.environ.update(XDG_DATA_HOME=folder, XDG_CONFIG_HOME=folder)
-                samples.append(Run(net, restp, seconds).measure(carrier, dies))
-            print(f"round {number + 1} of {rounds}, {case}: {samples[-1]}", file=sys.stderr)
+                samples.append(Run(net, Path(folder), options).measure(carrier, dies))
+            print(f"round {number + 1} of {options.rounds}, {case}: {samples[-1]}", file=sys.stderr)
     return taken
 
 
@@ -181,12 +208,13 @@ def targets(taken: dict[str, list[dict]]) -> list[tuple[str, str, bool]]:
     for case, better in (("1 % lost on B", "kernel TCP over A"), ("1 % lost on A", "kernel TCP over A, 1 % lost")):
         here = rate[f"tunnel, {case}"]
         rows.append((f"{case}: no less than {better}, {rate[better]:.1f} Mbit/s", f"{here:.1f}", here >= rate[better]))
-    gap = median(taken["tunnel, A dies"], "gap_s")
-    rows.append(("A dies: nothing arrives for 0.3 s at most", f"{gap:.1f} s", gap <= 0.3))
+    for link in RATES_MBPS:
+        gap = median(taken[f"tunnel, {link} dies"], "gap_s")
+        rows.append((f"{link} dies: nothing arrives for 0.3 s at most", f"{gap:.1f} s", gap <= 0.3))
     return rows
 
 
-def page(taken: dict[str, list[dict]], seconds: int, loads: tuple[float, float]) -> str:
+def page(taken: dict[str, list[dict]], seconds: int, glorytun: str | None, loads: tuple[float, float]) -> str:
     """Of the results."""
     rows = []
     for case, samples in taken.items():
@@ -204,16 +232,18 @@ def page(taken: dict[str, list[dict]], seconds: int, loads: tuple[float, float])
         ("links", "A 50 Mbit/s, 20 ms of round trip; B 20 Mbit/s, 60 ms; queues of a bandwidth-delay product"),
         ("sender", f"{output('iperf3', '--version').splitlines()[0]}, one connection, kernel CUBIC"),
     ]
+    if glorytun:
+        conditions.append(("glorytun", output(glorytun, "version")))
     head = ["over", "goodput, Mbit/s: least – median – most", "longest gap, s", "ping, mean, ms", "ping, most, ms"]
     return f"""# Two links as one
 
-One TCP connection through `restp tunnel` over two links, beside kernel TCP over each and kernel MPTCP over both. Command:
-`python3 bench/tunnel.py`.
+One TCP connection through `restp tunnel` over two links, beside kernel TCP over each, and kernel MPTCP and glorytun over
+both. Command: `{shlex.join(["python3", "bench/tunnel.py", *sys.argv[1:]])}`.
 
 {table(head, rows)}
 
-The gap is the longest time after the first two seconds in which nothing arrived. A link dies half-way; what is left then
-is B. `ping` goes beside the transfer, the same way; a mean of several runs is their median.
+The gap is the longest time after the first two seconds in which nothing arrived. A link dies half-way; the other
+one is left. glorytun is told the rates of the links, `restp tunnel` and MPTCP are not. `ping` goes beside the transfer, the same way; a mean of several runs is their median.
 
 {table(["target", "measured", "verdict"], met)}
 
@@ -230,6 +260,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases with these words; no page is written")
+    parser.add_argument("--glorytun", help="its program; without, it is left out")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/tunnel.md")
     parser.add_argument("--mptcp", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -246,10 +277,10 @@ def main() -> int:
         print(why, file=sys.stderr)
         return 2
     load = os.getloadavg()[0]
-    taken = measure(os.path.abspath(options.restp), options.seconds, options.rounds, options.only)
+    taken = measure(options)
     if options.only:
         return 0
-    options.output.write_text(page(taken, options.seconds, (load, os.getloadavg()[0])))
+    options.output.write_text(page(taken, options.seconds, options.glorytun, (load, os.getloadavg()[0])))
     print(options.output)
     return int(not all(is_met for _, _, is_met in targets(taken)))
 
