@@ -192,7 +192,7 @@ impl Adaptive {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
                 self.window += bytes.min(self.window);
-                self.watch_start(rate);
+                self.watch_start(view.now, rate);
             }
             Mode::Alone => self.grow(bytes),
             Mode::Competing => self.ask_cubic(&CongestionEvent::Acked { bytes, rtt, rate }, view),
@@ -273,7 +273,7 @@ impl Adaptive {
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
-            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(held),
+            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(view.now, held),
             Mode::Startup => {}
             Mode::Alone => self.on_round_alone(&round, view),
             Mode::Competing => self.on_round_competing(&round, view),
@@ -332,12 +332,12 @@ impl Adaptive {
                 if self.overshoots(view) || matches!(event, CongestionEvent::Marked { .. }) {
                     self.before = before;
                     let held = self.held().unwrap_or(self.window / 2);
-                    self.leave_startup(held);
+                    self.leave_startup(view.now, held);
                 } else {
                     self.startup.on_episode();
                 }
             }
-            Mode::Alone if self.startup.is_aftermath(self.rounds.count) => {}
+            Mode::Alone if self.startup.is_aftermath(self.rounds.count) || self.startup.has_cost(event) => {}
             Mode::Alone => {
                 self.before = before;
                 self.has_met_congestion = true;
@@ -404,6 +404,9 @@ impl Congestion for Adaptive {
                     self.on_congestion(event, view);
                 }
             }
+            CongestionEvent::SegmentLost(lost) if self.mode == Mode::Alone => {
+                self.startup.on_lost_after(lost.sent_at);
+            }
             CongestionEvent::Sent { .. }
             | CongestionEvent::RecoveryEnded
             | CongestionEvent::Idle { .. }
@@ -444,8 +447,13 @@ impl Congestion for Adaptive {
     }
     fn pacing(&self) -> Option<Rate> {
         match self.mode {
-            // What leaves faster than it is acknowledged waits in the queue, and a short one is full at once.
-            Mode::Alone => self.trips.standing().map(|rtt| Rate::of(self.window, rtt)),
+            // What leaves faster than it is acknowledged waits in the queue, and a short one is full at once. After a start round trips still
+            // have the queue that it had filled, and by these the path would fall idle as soon as that is gone.
+            Mode::Alone => self.trips.standing().map(|rtt| {
+                let pace = Rate::of(self.window, rtt);
+                let delivered = self.rate.filter(|_| self.startup.is_aftermath(self.rounds.count));
+                pace.max(delivered.unwrap_or(pace))
+            }),
             Mode::Startup | Mode::Competing => self
                 .smoothed_rtt
                 .map(|rtt| window_over_rtt(self.window, rtt, self.mode == Mode::Startup)),
