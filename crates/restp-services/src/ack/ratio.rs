@@ -16,8 +16,9 @@ pub struct AckRatio(u8);
 
 /// Acknowledgements per flight, at least: HyStart++ judges a round by eight samples (RFC 9406 §4.3).
 const LEAST_PER_FLIGHT: u64 = 8;
-/// The same of a flight of fewer segments than this: four per round trip keep a paced sender going (TACK, SIGCOMM 2020).
-const SMALL_FLIGHT: u64 = 64;
+/// The same of a flight of fewer segments than this: four per round trip keep a paced sender going (TACK, SIGCOMM 2020). Of larger ones
+/// eight segments would leave at a time, and queues of eight exist.
+const SMALL_FLIGHT: u64 = 32;
 const LEAST_PER_SMALL_FLIGHT: u64 = 4;
 /// So long a lone segment may wait for its acknowledgement if nothing hurries (OP-45).
 pub const LONGEST_WAIT: Duration = Duration::from_millis(40);
@@ -85,10 +86,10 @@ mod tests {
             assert_eq!(AckRatio::of_flight(segments, 0), AckRatio::SCHEDULE);
         }
         let answers = |segments| segments / u64::from(AckRatio::of_flight(segments, 0).segments());
-        for segments in 16..64 {
+        for segments in 16..32 {
             assert!((4..8).contains(&answers(segments)), "{segments}");
         }
-        for segments in 64..1024 {
+        for segments in 32..1024 {
             assert!((8..16).contains(&answers(segments)), "{segments}");
         }
         assert_eq!(AckRatio::of_flight(u64::MAX, 0).segments(), 64);

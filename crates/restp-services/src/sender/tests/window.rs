@@ -360,8 +360,8 @@ fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_foll
     assert_eq!(thinned(15_000), [1; 15]);
     assert_eq!(
         thinned(65_000)[15..],
-        [&[4; 16][..], &[8; 33], &[1]].concat(),
-        "a quarter of less than 64, or an eighth"
+        [&[4; 48][..], &[8, 1]].concat(),
+        "a quarter of less than 32, or an eighth"
     );
     assert_eq!(
         thinned(100_000)[78..],
@@ -378,14 +378,14 @@ fn the_segment_that_fills_the_window_waits_for_no_ratio_while_the_next_answer_is
         let setup = Setup::segments().with_window(40_000);
         setup.with(|it| it.thins_acks = true).established()
     };
-    assert_eq!(ratios(thinned().write(100))[32..], [8, 8, 8, 8, 8, 8, 8, 1]);
+    assert_eq!(ratios(thinned().write(100))[32..], [4, 4, 4, 4, 4, 4, 4, 1]);
     let after = |answered| {
         let mut story = thinned();
         story.write(100).send();
         ratios(story.at(answered).ack(2))
     };
     // The second segment left with the first: of a round trip of 97.5 ms the rest is more than an eighth, or it is over.
-    assert_eq!((after(80), after(100)), (vec![1], vec![8]));
+    assert_eq!((after(80), after(100)), (vec![1], vec![4]));
 }
 
 /// On a path of 100 ms, and on one of 70 ms.
@@ -420,7 +420,7 @@ fn a_segment_behind_which_data_waits_above_is_not_the_last() {
         story.write(40).sender.set_backlog(backlog);
         ratios(&mut story).pop()
     };
-    assert_eq!((last(true), last(false)), (Some(8), Some(1)));
+    assert_eq!((last(true), last(false)), (Some(4), Some(1)));
 }
 
 #[test]
