@@ -27,7 +27,13 @@ impl Interval {
         // Sorted first, so that the sum does not depend on the order in which the runs came.
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let mean = sorted.iter().sum::<f64>() / n as f64;
+        // Of equal values a sum divided by their number may be another one.
+        let is_constant = sorted[0] == sorted[n - 1];
+        let mean = if is_constant {
+            sorted[0]
+        } else {
+            sorted.iter().sum::<f64>() / n as f64
+        };
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         let half = (n > 1).then(|| {
             let squares: f64 = sorted.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -90,6 +96,12 @@ fn student_t(degrees: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_are_all_the_same_vary_by_nothing() {
+        let same = Interval::of(&[26.251_833_548_202_747; 3]).unwrap();
+        assert_eq!((same.mean, same.half_width()), (same.median, Some(0.0)));
+    }
 
     #[test]
     fn a_textbook_sample() {
