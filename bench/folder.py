@@ -108,10 +108,10 @@ def croc(net: network.Network, program: str, here: Path, there: Path) -> float:
     relay = ["--relay", f"{network.address(1)}:9009"]
     net.inside(1, [program, "relay", "--host", network.address(1)])
     time.sleep(1)
-    began = time.monotonic()
     own = ["env", "CROC_SECRET=a-folder-of-many-files", program, "--ignore-stdin", "--yes", *relay]
     sending = net.inside(0, [*own, "send", "--no-local", str(here)])
     time.sleep(1)
+    began = time.monotonic()
     receiving = net.inside(1, [*own, "--out", str(there)])
     for process in (sending, receiving):
         threading.Thread(target=process.stdout.read, daemon=True).start()

@@ -126,7 +126,7 @@ impl AckTimer {
     /// How many blocks it names, where the composition has so many.
     pub fn blocks(&self, composed: u8) -> u8 {
         if self.is_thin() && self.ratio.segments() >= NAMED_TWICE {
-            composed.max(composed.saturating_mul(2).min(MOST_BLOCKS))
+            composed.saturating_mul(2).min(MOST_BLOCKS)
         } else {
             composed
         }

@@ -27,6 +27,8 @@ pub(super) struct Cutting {
     has_cut: bool,
     /// What leaves from here on is of another window of data than the corruption that was told last.
     told_below: u64,
+    /// What left until then met the queue that a start had filled.
+    filled_until: Option<Time>,
     /// What left in this time met an outage.
     outage: Option<RangeInclusive<Time>>,
     silent_since: Option<Time>,
@@ -65,11 +67,15 @@ impl Cutting {
         update: &mut LossUpdate,
     ) -> Judgement {
         self.has_cut &= !std::mem::take(&mut update.began);
-        let mut is_congestion = false;
+        let (mut is_congestion, mut is_of_start) = (false, false);
         for lost in losses {
             let verdict = self.causes.judge(lost.sent_at);
             self.counts.add(verdict.cause, 1, verdict.confidence.into());
-            is_congestion |= verdict.cause == Cause::Congestion;
+            if verdict.cause == Cause::Congestion {
+                // Where many segments have to leave again, the last that a start has cost are found lost many rounds later.
+                let met_start = self.filled_until.is_some_and(|until| lost.sent_at <= until);
+                (is_congestion, is_of_start) = (is_congestion || !met_start, is_of_start || met_start);
+            }
         }
         self.counts.add(Cause::Late, update.spurious, CERTAIN);
         if is_congestion {
@@ -78,6 +84,9 @@ impl Cutting {
             }
             self.told_below = next;
             return Judgement::Congestion;
+        }
+        if is_of_start {
+            return Judgement::Congestion; // its end has answered it
         }
         if losses.is_empty() {
             return if self.has_cut {
@@ -93,9 +102,10 @@ impl Cutting {
         Judgement::Corruption { is_news }
     }
 
-    /// Until now the controller has filled the queue to find what the path holds.
-    pub(super) fn on_start_over(&mut self, now: Time) {
+    /// Until now the controller has filled the queue to find what the path holds, and it takes a round trip until that is gone.
+    pub(super) fn on_start_over(&mut self, now: Time, rtt: Option<Duration>) {
         self.causes.on_start_over(now);
+        self.filled_until = Some(now + rtt.unwrap_or_default());
     }
 
     /// Nothing was answered after `last_answer`.

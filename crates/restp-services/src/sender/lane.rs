@@ -270,7 +270,7 @@ impl Lane {
             && was_starting
             && !self.controller.is_starting()
         {
-            cutting.on_start_over(now);
+            cutting.on_start_over(now, self.rtt.smoothed());
         }
     }
 }

@@ -95,7 +95,7 @@ impl TcpParameters {
             ecn: false,
             lost_retransmissions: LostRetransmissions::Evidence,
             segment_bytes: 1400,
-            window: WindowParameters::default(),
+            window: WindowParameters { segments: 8192 },
             window_scaling: true,
             timestamps: false,
             rto: RtoParameters::default(),

@@ -192,7 +192,7 @@ impl Adaptive {
             Mode::Startup | Mode::Alone if view.application_limited => {}
             Mode::Startup => {
                 self.window += bytes.min(self.window);
-                self.watch_start(view.now, rate);
+                self.watch_start(rate);
             }
             Mode::Alone => self.grow(bytes),
             Mode::Competing => self.ask_cubic(&CongestionEvent::Acked { bytes, rtt, rate }, view),
@@ -222,6 +222,7 @@ impl Adaptive {
         let rtt = view.smoothed_rtt.unwrap_or_default();
         if joint::cuts(event) {
             if self.joint.is_answered(view.now, rtt) {
+                self.before = None; // what is late of these losses takes back no cut
                 return;
             }
             self.joint.on_cut(view.now);
@@ -273,7 +274,7 @@ impl Adaptive {
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
-            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(view.now, held),
+            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(held),
             Mode::Startup => {}
             Mode::Alone => self.on_round_alone(&round, view),
             Mode::Competing => self.on_round_competing(&round, view),
@@ -332,12 +333,12 @@ impl Adaptive {
                 if self.overshoots(view) || matches!(event, CongestionEvent::Marked { .. }) {
                     self.before = before;
                     let held = self.held().unwrap_or(self.window / 2);
-                    self.leave_startup(view.now, held);
+                    self.leave_startup(held);
                 } else {
                     self.startup.on_episode();
                 }
             }
-            Mode::Alone if self.startup.is_aftermath(self.rounds.count) || self.startup.has_cost(event) => {}
+            Mode::Alone if self.startup.is_aftermath(self.rounds.count) => {}
             Mode::Alone => {
                 self.before = before;
                 self.has_met_congestion = true;
@@ -393,7 +394,6 @@ impl Congestion for Adaptive {
                     self.joint.on_damage();
                 } else if self.doubt.follows() {
                     self.on_congestion(&lost, view);
-                    self.joint.on_damage();
                 } else if self.mode == Mode::Alone {
                     self.neighbours.on_damage_alone();
                 }
@@ -403,9 +403,6 @@ impl Congestion for Adaptive {
                 if self.overshoots(view) {
                     self.on_congestion(event, view);
                 }
-            }
-            CongestionEvent::SegmentLost(lost) if self.mode == Mode::Alone => {
-                self.startup.on_lost_after(lost.sent_at);
             }
             CongestionEvent::Sent { .. }
             | CongestionEvent::RecoveryEnded

@@ -4,11 +4,9 @@
 use super::lately::Lately;
 use super::mode::Mode;
 use super::{Adaptive, QUEUED_SEGMENTS, START_QUEUE_DIVISOR};
-use crate::congestion::CongestionEvent;
 use crate::congestion::bbr::startup::FullPipe;
 use crate::recovery::RateSample;
 use crate::view::PathView;
-use restp_base::time::Time;
 use restp_base::units::Rate;
 
 /// So many acknowledgements in a row have seen a queue: the last of a flight may have waited for another segment, and tells of no queue.
@@ -30,10 +28,6 @@ pub(super) struct Startup {
     lost: u32,
     /// Until this round losses are of what was sent in it.
     pub(super) aftermath: u64,
-    /// What left until then met the queue that it had filled.
-    filled_until: Time,
-    /// When the segment left that was found lost last, and is not answered yet.
-    lost_sent: Option<Time>,
 }
 
 impl Startup {
@@ -62,25 +56,9 @@ impl Startup {
         round < self.aftermath
     }
 
-    /// After it a segment was found lost that had left at `sent`.
-    pub fn on_lost_after(&mut self, sent: Time) {
-        self.lost_sent = Some(sent);
-    }
-
-    /// Has it cost what was found lost last? Where many segments have to leave again, the last of them is found lost many rounds later.
-    pub fn has_cost(&mut self, event: &CongestionEvent) -> bool {
-        let is_loss = matches!(event, CongestionEvent::Lost { .. });
-        is_loss
-            && self
-                .lost_sent
-                .take()
-                .is_some_and(|sent| sent <= self.filled_until)
-    }
-
     fn begin_anew(&mut self) {
         *self = Startup {
             aftermath: self.aftermath,
-            filled_until: self.filled_until,
             ..Startup::default()
         };
     }
@@ -96,7 +74,7 @@ impl Adaptive {
     }
 
     /// Startup ends as soon as it has made a queue.
-    pub(super) fn watch_start(&mut self, now: Time, sample: Option<RateSample>) {
+    pub(super) fn watch_start(&mut self, sample: Option<RateSample>) {
         let (Some(sample), Some(queue), Some(shortest)) = (sample, self.trips.queue(), self.trips.shortest())
         else {
             return;
@@ -108,7 +86,7 @@ impl Adaptive {
         if self.startup.queued >= ANSWERS {
             self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
             if let Some(held) = self.held() {
-                self.leave_startup(now, held);
+                self.leave_startup(held);
             }
         }
     }
@@ -121,9 +99,8 @@ impl Adaptive {
         self.startup.queued > 0 || self.has_met_congestion || view.application_limited || are_many
     }
 
-    pub(super) fn leave_startup(&mut self, now: Time, held: u64) {
+    pub(super) fn leave_startup(&mut self, held: u64) {
         self.startup.aftermath = self.rounds.count + AFTERMATH_ROUNDS;
-        self.startup.filled_until = now + self.smoothed_rtt.unwrap_or_default();
         self.settle(held);
     }
 }

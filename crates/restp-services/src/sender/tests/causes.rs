@@ -281,9 +281,10 @@ fn a_mark_counts_beside_a_loss_that_a_start_has_borne() {
     assert_eq!([0, 1000].map(marks), [0, 1]);
 }
 
-/// One loss proves nothing, unless it left while the queue was filled on purpose.
+/// One loss proves nothing, unless it left while the queue was filled on purpose; and then the end of the start has answered it, however late it
+/// is found: 200 Mbit/s over 60 ms with room for 40 packets had 164 Mbit/s for 187, because what left again last made a neighbour.
 #[test]
-fn what_left_before_the_end_of_a_start_met_a_queue_that_was_filled_on_purpose() {
+fn what_left_before_the_end_of_a_start_is_congestion_that_its_end_has_answered() {
     let cut = |starts_for| {
         let mut story = experienced(true);
         story.write(8).send();
@@ -293,7 +294,7 @@ fn what_left_before_the_end_of_a_start_met_a_queue_that_was_filled_on_purpose() 
         let heard = story.heard();
         (cuts(&heard), corruptions(&heard))
     };
-    assert_eq!([0, 1].map(cut), [(0, 1), (1, 0)]);
+    assert_eq!([0, 1].map(cut), [(0, 1), (0, 0)]);
 }
 
 #[test]

@@ -11,14 +11,9 @@ fn lose(life: &mut Life, count: u64) {
 
 /// So many more of an episode that has begun.
 fn told(life: &mut Life, count: u64) {
-    told_of(life, life.now, count);
-}
-
-/// The same of what left at `sent_at`.
-fn told_of(life: &mut Life, sent_at: Time, count: u64) {
     for _ in 0..count {
         life.tell(&CongestionEvent::SegmentLost(LostSegment {
-            sent_at,
+            sent_at: life.now,
             bytes: SEGMENT,
             lost_bytes: SEGMENT,
             sent_in_flight_bytes: life.flight(),
@@ -110,32 +105,6 @@ fn who_does_not_fill_the_window_answers_the_first_loss() {
     (0..3).for_each(|_| life.round());
     lose(&mut life, 1);
     assert_eq!(life.control.mode, Mode::Alone);
-}
-
-/// 200 Mbit/s over 60 ms with room for 40 packets: the last of thousands that leave again were found lost when the start was long over, and
-/// made a neighbour; the flow had 164 Mbit/s for 187.
-#[test]
-fn what_left_while_a_start_filled_the_queue_is_no_neighbours_whenever_it_is_found_lost() {
-    let mut life = Life::begin();
-    while life.control.mode == Mode::Startup {
-        life.round();
-    }
-    let ended = life.now;
-    let rtt = life.rtt();
-    (0..8).for_each(|_| life.round());
-    let mut costs = |sent_at: Option<Time>| {
-        let window = life.control.window;
-        sent_at.into_iter().for_each(|at| told_of(&mut life, at, 2));
-        life.lose();
-        life.control.mode == Mode::Competing || life.control.window < window
-    };
-    assert!(!costs(Some(ended)));
-    assert!(
-        !costs(Some(ended + rtt)),
-        "the queue was there for a round trip more"
-    );
-    assert!(costs(None), "who says nothing of its segments");
-    assert!(costs(Some(ended + rtt + rtt)));
 }
 
 /// 50 Mbit/s over 600 ms: as long as round trips had the queue of the start, half of the rate was all that left, and the window was cut to that.
