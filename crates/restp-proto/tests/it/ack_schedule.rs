@@ -5,7 +5,7 @@ use bytes::Bytes;
 use restp_base::flow::{Flow, FlowId, FlowStats};
 use restp_base::time::Duration;
 use restp_proto::Acceptance;
-use restp_proto::wire::{ErrorControl, Flags};
+use restp_proto::wire::{ErrorControl, Flags, Tail};
 use restp_services::ack::AckRatio;
 
 fn ms(n: u64) -> Duration {
@@ -265,6 +265,20 @@ fn a_hole_in_a_thinned_flow_is_reported_at_once_and_repaired_in_a_round_trip_or_
     assert_eq!((stats.retransmitted_packets, stats.timeouts), (1, 0));
     let (data, acks) = count(&log);
     assert!(acks < data / 8, "{acks} for {data}");
+}
+
+#[test]
+fn of_a_large_flight_an_acknowledgement_names_eight_blocks_and_else_four() {
+    let lost: Vec<u64> = (0..40).map(|hole| 1500 + 10 * hole).collect();
+    let most = |thins| {
+        let (log, _) = bulk([thins, thins], lose_segments(&lost));
+        let blocks = log.iter().filter_map(|seen| match &seen.header.tail {
+            Tail::Sack(blocks) => Some(blocks.len()),
+            _ => None,
+        });
+        blocks.max()
+    };
+    assert_eq!((most("on"), most("off")), (Some(8), Some(4)));
 }
 
 #[test]
