@@ -3,8 +3,7 @@
 //! (TACK, SIGCOMM 2020).
 //!
 //! A ratio is an eighth to a sixteenth of the flight, and 64 segments at most: so many leave for one acknowledgement, and short
-//! queues have no room for more. Of a small flight it is a quarter to an eighth: what keeps no queue does not grow where
-//! acknowledgements fill the way back. A round trip contains the wait in the queue of the way back: where that is thin the wait
+//! queues have no room for more. A round trip contains the wait in the queue of the way back: where that is thin the wait
 //! grows, the flight with it, and acknowledgements become rarer. Of a flight below 1,024 segments no more than 16 ever stand
 //! in that queue.
 
@@ -16,10 +15,6 @@ pub struct AckRatio(u8);
 
 /// Acknowledgements per flight, at least: HyStart++ judges a round by eight samples (RFC 9406 §4.3).
 const LEAST_PER_FLIGHT: u64 = 8;
-/// The same of a flight of fewer segments than this: four per round trip keep a paced sender going (TACK, SIGCOMM 2020). Of larger ones
-/// eight segments would leave at a time, and queues of eight exist.
-const SMALL_FLIGHT: u64 = 32;
-const LEAST_PER_SMALL_FLIGHT: u64 = 4;
 /// So long a lone segment may wait for its acknowledgement if nothing hurries (OP-45).
 pub const LONGEST_WAIT: Duration = Duration::from_millis(40);
 /// What the field of the header can say.
@@ -36,12 +31,7 @@ impl AckRatio {
     /// For so many segments in flight, answered by `answers` acknowledgements at least. Below four segments for each the schedule
     /// counts: small windows need every acknowledgement to grow.
     pub fn of_flight(segments: u64, answers: u64) -> Self {
-        let least = if segments < SMALL_FLIGHT {
-            LEAST_PER_SMALL_FLIGHT
-        } else {
-            LEAST_PER_FLIGHT
-        };
-        AckRatio(LARGEST_ASKED).at_most(segments / answers.max(least))
+        AckRatio(LARGEST_ASKED).at_most(segments / answers.max(LEAST_PER_FLIGHT))
     }
 
     /// The same, or one of at most so many segments per acknowledgement.
@@ -81,16 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flight_is_answered_by_eight_to_sixteen_acknowledgements_and_a_small_one_by_four_or_the_schedule() {
-        for segments in 0..16 {
+    fn a_flight_is_answered_by_eight_to_sixteen_acknowledgements_and_a_small_one_by_the_schedule() {
+        for segments in 0..32 {
             assert_eq!(AckRatio::of_flight(segments, 0), AckRatio::SCHEDULE);
         }
-        let answers = |segments| segments / u64::from(AckRatio::of_flight(segments, 0).segments());
-        for segments in 16..32 {
-            assert!((4..8).contains(&answers(segments)), "{segments}");
-        }
         for segments in 32..1024 {
-            assert!((8..16).contains(&answers(segments)), "{segments}");
+            let answers = segments / u64::from(AckRatio::of_flight(segments, 0).segments());
+            assert!((8..16).contains(&answers), "{segments}: {answers}");
         }
         assert_eq!(AckRatio::of_flight(u64::MAX, 0).segments(), 64);
     }

@@ -48,8 +48,7 @@ pub enum LaneShare {
 
 /// After so many the smallest window is reached from any.
 const MOST_IDLE_TIMEOUTS: u64 = 64;
-/// Of a flight that follows its acknowledgements one comes in this part of a round trip at least ([`AckRatio::of_flight`]); of a small one half as often,
-/// and its last segment waits for none the more often.
+/// Of a flight that follows its acknowledgements one comes in this part of a round trip at least ([`AckRatio::of_flight`]).
 const GROUPS_PER_TRIP: u64 = 8;
 
 impl Sender {

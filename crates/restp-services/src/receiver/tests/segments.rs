@@ -52,7 +52,7 @@ fn a_segment_in_order_waits_for_a_second_or_for_the_timer() {
 
 #[test]
 fn where_the_peer_wants_few_acknowledgements_a_new_hole_is_reported_at_once_and_once() {
-    let mut receiver = thinning(AckRatio::of_flight(16, 0));
+    let mut receiver = thinning(AckRatio::of_flight(32, 0));
     let owed_for = |receiver: &mut Receiver, number| {
         arrives(receiver, number, 1);
         owed(receiver)

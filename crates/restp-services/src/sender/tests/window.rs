@@ -357,12 +357,8 @@ fn segments_ask_for_fewer_acknowledgements_while_much_is_in_flight_and_more_foll
         let mut story = setup.with(|it| it.thins_acks = true).established();
         ratios(story.write(80))
     };
-    assert_eq!(thinned(15_000), [1; 15]);
-    assert_eq!(
-        thinned(65_000)[15..],
-        [&[4; 48][..], &[8, 1]].concat(),
-        "a quarter of less than 32, or an eighth"
-    );
+    assert_eq!(thinned(31_000), [1; 31]);
+    assert_eq!(thinned(65_000)[31..], [&[4; 32][..], &[8, 1]].concat());
     assert_eq!(
         thinned(100_000)[78..],
         [8, 1],
