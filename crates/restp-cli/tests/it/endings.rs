@@ -126,7 +126,9 @@ fn a_vanished_receiver_is_given_up_with_what_to_check() {
 /// Its disk is busy, say.
 #[tokio::test]
 async fn a_receiver_that_is_heard_and_takes_nothing_is_not_called_silent() {
-    let config = EndpointConfig::new(Composition::default().check().unwrap());
+    let mut composition = Composition::default();
+    composition.set("window", "1024 segments").unwrap(); // less than the file
+    let config = EndpointConfig::new(composition.check().unwrap());
     let config = config.listen(crate::transfer::SERVICE_PORT, Acceptance::Any);
     let receiver = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config, Trust::Anybody).unwrap();
     let folder = tempfile::tempdir().unwrap();
