@@ -162,3 +162,40 @@ const CERTAIN: u64 = 100;
 fn before(moment: Time, by: Duration) -> Time {
     Time::ZERO + moment.since(Time::ZERO).saturating_sub(by)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_left_until_a_round_trip_after_a_start_is_answered_and_what_leaves_later_cuts() {
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        let lost = |millis| LostSegment {
+            sent_at: at(millis),
+            bytes: 1_000,
+            lost_bytes: 1_000,
+            sent_in_flight_bytes: 0,
+            delivered_before: 0,
+            delivered_total: 0,
+            application_limited: false,
+        };
+        let mut cutting = Cutting::default();
+        let (queue, trip) = (Duration::from_millis(40), Duration::from_millis(80));
+        cutting.causes.on_delivered(1, Some((at(0), queue)), trip); // a queue has begun: all is congestion
+        cutting.on_start_over(at(1_000), Some(Duration::from_millis(100)));
+        let mut cuts = |losses: &[LostSegment]| {
+            let mut update = LossUpdate {
+                began: true,
+                ..LossUpdate::default()
+            };
+            let judgement = cutting.judge(10, 20, losses, &mut update);
+            (judgement, update.began)
+        };
+        assert_eq!(cuts(&[lost(900), lost(1_100)]), (Judgement::Congestion, false));
+        assert_eq!(
+            cuts(&[lost(1_101), lost(900)]),
+            (Judgement::Congestion, true),
+            "no older one hides it"
+        );
+    }
+}

@@ -96,6 +96,8 @@ fn damage_and_congestion_of_one_window_cut_it_once() {
     let cut = life.control.window;
     life.lose();
     assert_eq!(life.control.window, cut, "of the same window of data");
+    life.tell(&CongestionEvent::Restored);
+    assert_eq!(life.control.window, cut, "what was late has cut nothing");
     life.round();
     life.round();
     let grown = life.control.window;
