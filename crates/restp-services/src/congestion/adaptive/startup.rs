@@ -15,7 +15,7 @@ const ANSWERS: u32 = 2;
 /// in flight over a full path loses up to half of it, and in the next round more than half; damage hardly ever takes as much.
 const LOSS_DIVISOR: u64 = 8;
 const FEW_LOSSES: u64 = 3;
-/// Rounds after it in which losses are of what it had sent.
+/// Rounds after it in which losses are of what it had sent, and round trips have the queue that it had made.
 const AFTERMATH_ROUNDS: u64 = 3;
 
 /// State of the rule.
