@@ -40,6 +40,11 @@ impl AckRatio {
         AckRatio(self.0.min(doublings.saturating_sub(1)))
     }
 
+    /// So many times twice the segments per acknowledgement.
+    pub fn doubled(self, times: u8) -> Self {
+        AckRatio(self.0.saturating_add(times).min(LARGEST_ASKED))
+    }
+
     /// The schedule of who is asked; where `rtt` is that of a path with more to send, and a wait is short beside it, without hurry. Silence is
     /// judged after two round trips.
     pub fn by_schedule(rtt: Option<Duration>) -> Self {

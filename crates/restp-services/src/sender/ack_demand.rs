@@ -1,11 +1,15 @@
 //! How many acknowledgements a path is asked for (RFC 5690): as few as its flight needs, and more where most of them are lost,
 //! because others fill the queue of the way back. Then enough of them leave for four per flight to arrive (TACK, SIGCOMM 2020),
-//! at most as many as the receiver's own schedule has.
+//! at most as many as the receiver's own schedule has. Where fewer carry more, as few as two per flight.
 
+use super::ack_trial::AckTrial;
 use crate::ack::AckRatio;
+use restp_base::time::{Duration, Time};
 
 /// Acknowledgements per flight that have to arrive.
 const LEAST_ARRIVING: u64 = 4;
+/// The same where fewer carry more (RFC 5690 §4.3).
+const LEAST_TRIED: u64 = 2;
 /// Segments that the receiver's own schedule has one acknowledgement for (ResTP §3.5.9).
 const LEAST_COVERED: u64 = 2;
 /// One over the weight of a new acknowledgement in the average.
@@ -17,11 +21,16 @@ pub(super) struct AckDemand {
     asked: AckRatio,
     /// One of how many acknowledgements arrives, times [`SMOOTHING`] and on average; 0 before the first.
     one_in: u64,
+    trial: AckTrial,
 }
 
 impl AckDemand {
-    /// A report came, with news of so many segments.
-    pub(super) fn on_report(&mut self, delivered: u64) {
+    /// A report came, with news of so many segments, where a round trip takes `rtt`. `steady`: the flow has begun, and wants no more of
+    /// them than its flight needs.
+    pub(super) fn on_report(&mut self, now: Time, delivered: u64, rtt: Option<Duration>, steady: bool) {
+        if let Some(rtt) = rtt {
+            self.trial.on_report(now, delivered, rtt, steady);
+        }
         if delivered > 0 {
             let one_in = delivered.div_ceil(u64::from(self.asked.segments()).max(LEAST_COVERED));
             let before = self.one_in.max(SMOOTHING);
@@ -31,8 +40,15 @@ impl AckDemand {
 
     /// What is asked for while so many segments are in flight, and the controller wants so many `answers` for them.
     pub(super) fn ratio(&mut self, in_flight: u64, answers: u64) -> AckRatio {
-        let bearable = in_flight / LEAST_ARRIVING * SMOOTHING / self.one_in.max(SMOOTHING);
-        self.asked = AckRatio::of_flight(in_flight, answers).at_most(bearable);
+        let doublings = if answers == 0 { self.trial.doublings() } else { 0 };
+        let least = if doublings > 0 {
+            LEAST_TRIED
+        } else {
+            LEAST_ARRIVING
+        };
+        let bearable = in_flight / least * SMOOTHING / self.one_in.max(SMOOTHING);
+        let rarer = AckRatio::of_flight(in_flight, answers).doubled(doublings);
+        self.asked = rarer.at_most(bearable);
         self.asked
     }
 }
@@ -41,12 +57,17 @@ impl AckDemand {
 mod tests {
     use super::*;
 
+    /// A report of so many segments, of a flow that tries nothing.
+    fn report(demand: &mut AckDemand, delivered: u64) {
+        demand.on_report(Time::ZERO, delivered, None, false);
+    }
+
     /// What is asked for in the end, where one acknowledgement in `one_in` arrives.
     fn settled(in_flight: u64, one_in: u64) -> u32 {
         let mut demand = AckDemand::default();
         let mut ratio = demand.ratio(in_flight, 0);
         for _ in 0..200 {
-            demand.on_report(u64::from(ratio.segments().max(2)) * one_in);
+            report(&mut demand, u64::from(ratio.segments().max(2)) * one_in);
             ratio = demand.ratio(in_flight, 0);
         }
         ratio.segments()
@@ -64,17 +85,17 @@ mod tests {
     #[test]
     fn reports_without_news_say_nothing() {
         let mut demand = AckDemand::default();
-        demand.on_report(0);
+        report(&mut demand, 0);
         assert_eq!(demand.ratio(128, 0).segments(), 16);
-        demand.on_report(16);
-        (0..100).for_each(|_| demand.on_report(0));
+        report(&mut demand, 16);
+        (0..100).for_each(|_| report(&mut demand, 0));
         assert_eq!(demand.ratio(128, 0).segments(), 16);
     }
 
     #[test]
     fn no_report_is_too_large() {
         let mut demand = AckDemand::default();
-        demand.on_report(u64::from(u32::MAX));
+        report(&mut demand, u64::from(u32::MAX));
         assert_eq!(demand.ratio(u64::from(u32::MAX), 0).segments(), 1);
     }
 }

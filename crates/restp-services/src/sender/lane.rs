@@ -135,6 +135,13 @@ impl Lane {
         self.cutting = (handling == LossHandling::Adaptive).then(Box::default);
     }
 
+    /// A report came by it, with news of so many segments.
+    pub(super) fn on_report(&mut self, now: Time, delivered: u64) {
+        let is_steady = self.controller.answers() == 0 && !self.controller.is_starting();
+        self.ack_demand
+            .on_report(now, delivered, self.rtt.smoothed(), is_steady);
+    }
+
     /// What the other paths of the association may know of this one, once it was measured.
     pub(super) fn as_sibling(&self) -> Option<Sibling> {
         Some(Sibling {

@@ -17,6 +17,7 @@
 //! (what leaves to ask a question), `lane` (what is known of the path), `counters`.
 
 mod ack_demand;
+mod ack_trial;
 mod admission;
 mod answers;
 mod assignment;
