@@ -101,12 +101,21 @@ impl Cubic {
         }
     }
 
-    /// A controller with a window of `bytes`: below the `threshold` in slow start, else at the plateau of its curve.
-    pub(super) fn at(bytes: u64, threshold: u64, segment: u64, view: &PathView<'_>) -> Self {
-        let mut cubic = Cubic::new(&CubicParams::default().sparing_marks(), segment);
+    /// A controller with a window of `bytes`: below the `threshold` in slow start, else at the plateau of its curve, as after a loss.
+    pub(super) fn at(
+        params: &CubicParams,
+        bytes: u64,
+        threshold: u64,
+        segment: u64,
+        view: &PathView<'_>,
+    ) -> Self {
+        let mut cubic = Cubic::new(params, segment);
         let window = &mut cubic.state.window;
         (window.bytes, window.threshold) = (bytes, threshold);
         window.settle(view);
+        if !window.in_slow_start() {
+            cubic.state.maximum = bytes;
+        }
         cubic.clock = view.now;
         cubic
     }

@@ -23,7 +23,9 @@ mod unused;
 use super::bbr::filter::RecentMax;
 use super::bbr::model::Rounds;
 use super::window::{LARGEST_SEGMENT, LARGEST_WINDOW, segment_of};
-use super::{Congestion, CongestionEvent, CongestionSnapshot, Cubic, CubicParams, window_over_rtt};
+use super::{
+    Congestion, CongestionEvent, CongestionSnapshot, Cubic, CubicParams, CubicRules, window_over_rtt,
+};
 use crate::recent::Recent;
 use crate::recovery::RateSample;
 use crate::view::PathView;
@@ -68,6 +70,16 @@ const HELD_BACK_DIVISOR: u64 = 8;
 const CLOCKED_ANSWERS: u64 = 32;
 /// How long the most delivered is remembered, at least.
 const MOST_LIFE: Duration = Duration::from_secs(10);
+
+/// CUBIC as most neighbours have it, which is as Linux has it: of a window of a few segments RFC 9438 keeps and wins back more than
+/// they do. A mark costs less than a loss (RFC 8511).
+fn as_neighbours_are() -> CubicParams {
+    let params = CubicParams {
+        rules: CubicRules::Linux,
+        ..CubicParams::default()
+    };
+    params.sparing_marks()
+}
 
 /// The controller.
 #[derive(Clone, Debug)]
@@ -123,7 +135,7 @@ impl Adaptive {
             neighbours: Neighbours::default(),
             damage: Damage::default(),
             doubt: Doubt::default(),
-            cubic: Box::new(Cubic::new(&CubicParams::default().sparing_marks(), segment)),
+            cubic: Box::new(Cubic::new(&as_neighbours_are(), segment)),
             before: None,
             smoothed_rtt: None,
             clear: 0,
@@ -274,8 +286,11 @@ impl Adaptive {
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
-            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(held),
-            Mode::Startup => {}
+            Mode::Startup => {
+                if let Some(fastest) = self.startup.on_round(sample) {
+                    self.leave_startup(self.held_at(fastest).unwrap_or(held));
+                }
+            }
             Mode::Alone => self.on_round_alone(&round, view),
             Mode::Competing => self.on_round_competing(&round, view),
         }
@@ -318,7 +333,7 @@ impl Adaptive {
             Some(largest) => {
                 let window = largest.max(self.window);
                 let threshold = if self.has_met_congestion { window } else { u64::MAX };
-                *self.cubic = Cubic::at(window, threshold, self.segment, view);
+                *self.cubic = Cubic::at(&as_neighbours_are(), window, threshold, self.segment, view);
             }
         }
         self.mode = Mode::Competing;

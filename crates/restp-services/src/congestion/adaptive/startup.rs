@@ -8,6 +8,7 @@ use crate::congestion::bbr::startup::FullPipe;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use restp_base::units::Rate;
+use std::mem;
 
 /// So many acknowledgements in a row have seen a queue: the last of a flight may have waited for another segment, and tells of no queue.
 const ANSWERS: u32 = 2;
@@ -24,18 +25,19 @@ pub(super) struct Startup {
     pub(super) pipe: FullPipe,
     /// Acknowledgements in a row that saw a queue.
     pub(super) queued: u32,
-    /// Segments lost in this round.
+    /// Segments lost in this round, and the highest rate that one of its acknowledgements has shown, in bit/s.
     lost: u32,
+    fastest: u64,
     /// Until this round losses are of what was sent in it.
     pub(super) aftermath: u64,
 }
 
 impl Startup {
-    /// A round is over: does the rate grow no more?
-    pub fn on_round(&mut self, rate: Rate, sample: &RateSample) -> bool {
-        self.pipe
-            .on_sample(rate.as_bps(), sample.application_limited, true);
-        self.pipe.is_full
+    /// A round is over: the rate of the path, if it grows no more. That of one acknowledgement may be of a pause between two flights.
+    pub fn on_round(&mut self, sample: &RateSample) -> Option<Rate> {
+        let fastest = mem::take(&mut self.fastest);
+        self.pipe.on_sample(fastest, sample.application_limited, true);
+        self.pipe.is_full.then_some(Rate::from_bps(fastest))
     }
 
     pub fn begin_round(&mut self) {
@@ -80,6 +82,7 @@ impl Adaptive {
             return;
         };
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
+        self.startup.fastest = self.startup.fastest.max(rate.as_bps());
         let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
         let is_queue = queue > target.max(shortest / START_QUEUE_DIVISOR);
         self.startup.queued = (self.startup.queued + 1) * u32::from(is_queue);

@@ -121,7 +121,7 @@ fn whether_that_neighbour_is_still_there_is_asked_as_late_as_of_another() {
     }
     let rounds = (0..100).position(|_| {
         life.control.clear = 0;
-        life.others = life.others.max(HOLDS / 4);
+        life.others = life.others.max(HOLDS / 3);
         life.round();
         life.control.mode == Mode::Alone
     });
