@@ -120,3 +120,29 @@ fn thinning_costs_nothing_where_the_way_back_is_wide() {
         }
     }
 }
+
+/// A controller that keeps no queue had a flight of a few segments there, and as few acknowledgements as fit for two segments each.
+#[test]
+fn the_default_finds_out_that_rarer_acknowledgements_carry_more() {
+    for (rate, delay, back) in [
+        (20.0, "10 ms", 60.0),
+        (50.0, "10 ms", 120.0),
+        (50.0, "25 ms", 60.0),
+        (100.0, "15 ms", 120.0),
+    ] {
+        let (there, reverse) = (format!("{rate} Mbit/s"), format!("{back} kbit/s"));
+        let path = [
+            ("link.wire.rate", there.as_str()),
+            ("link.wire.reverse_rate", reverse.as_str()),
+            ("link.wire.delay", delay),
+            ("flow.restp.transport", "restp:default"),
+        ];
+        let by_schedule = back / (52.0 * 8.0) * 2.0 * 1400.0 * 8.0 / 1e3;
+        let least = f64::min(2.0 * by_schedule, 0.6 * rate);
+        let carried = goodput(THIN, &path)[0];
+        assert!(
+            carried > least,
+            "{path:?}: {carried} Mbit/s, {by_schedule} with one for two"
+        );
+    }
+}
