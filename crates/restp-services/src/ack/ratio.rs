@@ -108,4 +108,14 @@ mod tests {
         );
         assert_eq!(AckRatio::from_code(0xFF), AckRatio::from_code(7));
     }
+
+    #[test]
+    fn twice_as_many_segments_and_never_more_than_are_asked_for() {
+        let doubled = |ratio: AckRatio, times| ratio.doubled(times).segments();
+        assert_eq!(
+            [0, 1, 2].map(|times| doubled(AckRatio::SCHEDULE, times)),
+            [1, 4, 8]
+        );
+        assert_eq!([5, 6, u8::MAX].map(|times| doubled(AckRatio(1), times)), [64; 3]);
+    }
 }

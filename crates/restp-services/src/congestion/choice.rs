@@ -300,6 +300,7 @@ impl Controller {
         match self {
             Controller::ByteCounting(_) => true,
             Controller::Cubic(cubic) => cubic.fades(),
+            Controller::Adaptive(adaptive) => adaptive.fades(),
             _ => false,
         }
     }

@@ -56,8 +56,9 @@ impl SlowStart {
 
     /// There is no slow start now: rounds of the next one begin anew.
     pub fn rest(&mut self) {
-        if let SlowStart::Linux(start) = self {
-            start.rest();
+        match self {
+            SlowStart::Rfc9406(start) => *start = HyStart::default(),
+            SlowStart::Linux(start) => start.rest(),
         }
     }
 

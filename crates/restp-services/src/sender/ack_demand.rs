@@ -2,7 +2,7 @@
 //! because others fill the queue of the way back. Then enough of them leave for four per flight to arrive (TACK, SIGCOMM 2020),
 //! at most as many as the receiver's own schedule has. Where fewer carry more, as few as two per flight.
 
-use super::ack_trial::AckTrial;
+use super::ack_trial::{AckTrial, Flow};
 use crate::ack::AckRatio;
 use restp_base::time::{Duration, Time};
 
@@ -22,6 +22,8 @@ pub(super) struct AckDemand {
     /// One of how many acknowledgements arrives, times [`SMOOTHING`] and on average; 0 before the first.
     one_in: u64,
     trial: AckTrial,
+    /// Asking for fewer would change something.
+    may_thin: bool,
 }
 
 impl AckDemand {
@@ -29,7 +31,8 @@ impl AckDemand {
     /// them than its flight needs.
     pub(super) fn on_report(&mut self, now: Time, delivered: u64, rtt: Option<Duration>, steady: bool) {
         if let Some(rtt) = rtt {
-            self.trial.on_report(now, delivered, rtt, steady);
+            let may_thin = self.may_thin;
+            (self.trial).on_report(now, delivered, rtt, Flow { steady, may_thin });
         }
         if delivered > 0 {
             let one_in = delivered.div_ceil(u64::from(self.asked.segments()).max(LEAST_COVERED));
@@ -40,15 +43,15 @@ impl AckDemand {
 
     /// What is asked for while so many segments are in flight, and the controller wants so many `answers` for them.
     pub(super) fn ratio(&mut self, in_flight: u64, answers: u64) -> AckRatio {
-        let doublings = if answers == 0 { self.trial.doublings() } else { 0 };
-        let least = if doublings > 0 {
-            LEAST_TRIED
-        } else {
-            LEAST_ARRIVING
+        let doublings = self.trial.doublings();
+        let wanted = AckRatio::of_flight(in_flight, answers);
+        let arriving = SMOOTHING * in_flight / self.one_in.max(SMOOTHING);
+        let rarer = |doublings| match doublings {
+            0 => wanted.at_most(arriving / LEAST_ARRIVING),
+            _ => wanted.doubled(doublings).at_most(arriving / LEAST_TRIED),
         };
-        let bearable = in_flight / least * SMOOTHING / self.one_in.max(SMOOTHING);
-        let rarer = AckRatio::of_flight(in_flight, answers).doubled(doublings);
-        self.asked = rarer.at_most(bearable);
+        self.asked = rarer(doublings);
+        self.may_thin = rarer(doublings + 1) != self.asked;
         self.asked
     }
 }
@@ -97,5 +100,34 @@ mod tests {
         let mut demand = AckDemand::default();
         report(&mut demand, u64::from(u32::MAX));
         assert_eq!(demand.ratio(u64::from(u32::MAX), 0).segments(), 1);
+    }
+
+    /// What is asked for in the end of so many in flight, on a way back that lets through `fits` acknowledgements in a round trip of `RTT`
+    /// and loses none.
+    fn tried(in_flight: u64, answers: u64, fits: u64) -> u32 {
+        const RTT: Duration = Duration::from_millis(20);
+        let mut demand = AckDemand::default();
+        let mut most = 0;
+        for round in 1..120 {
+            let ratio = demand.ratio(in_flight, answers);
+            most = most.max(ratio.segments());
+            let covered = u64::from(ratio.segments().max(2));
+            for step in 1..=fits {
+                let now = Time::ZERO + RTT * (round - 1) + RTT * step / fits;
+                demand.on_report(now, covered, Some(RTT), answers == 0);
+            }
+        }
+        most
+    }
+
+    #[test]
+    fn two_acknowledgements_of_a_flight_are_enough_where_fewer_carry_more() {
+        assert_eq!(tried(32, 0, 4), 16);
+        assert_eq!(tried(12, 0, 4), 4, "of four segments at least");
+        assert_eq!(
+            tried(32, 32, 4),
+            1,
+            "nothing is tried while a controller wants more"
+        );
     }
 }

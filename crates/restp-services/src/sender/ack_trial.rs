@@ -9,14 +9,25 @@ const TRIAL_ROUNDS: u32 = 10;
 /// Rounds before a trial tell what the rate was, the last of a trial what it is: one may have missed a burst.
 const BEFORE_ROUNDS: usize = 4;
 const AFTER_ROUNDS: usize = 2;
-/// The rate of a path hardly doubles when acknowledgements do not matter, nor falls to half.
+/// By so much the rate of a path hardly grows when acknowledgements do not matter, nor falls.
 const GROWN: (u64, u64) = (3, 2);
 const FALLEN: (u64, u64) = (3, 4);
-/// A rate that grows by more than an eighth in the rounds before grows for another reason.
+/// A rate that grows by more than an eighth in the rounds before does so for another reason.
 const STEADY: (u64, u64) = (9, 8);
 /// Rounds between two trials, at first and at most: twice as many after each that has shown nothing new.
 const FIRST_WAIT: u32 = 16;
 const LONGEST_WAIT: u32 = 1024;
+/// So much longer than a round trip it is a pause.
+const PAUSE: u64 = 4;
+
+/// What the flow is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    /// It has begun, fills its window, and wants no more acknowledgements than that needs.
+    pub steady: bool,
+    /// There is room for fewer.
+    pub may_thin: bool,
+}
 
 /// Which way a trial goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,23 +77,23 @@ impl AckTrial {
         self.doublings
     }
 
-    /// `delivered` segments are acknowledged, and a round trip takes `rtt`. Nothing is learned while the flow is not `steady`.
-    pub fn on_report(&mut self, now: Time, delivered: u64, rtt: Duration, steady: bool) {
-        if !steady {
+    /// `delivered` segments are acknowledged, and a round trip takes `rtt`. Nothing is learned while the flow is not steady, and of a pause.
+    pub fn on_report(&mut self, now: Time, delivered: u64, rtt: Duration, flow: Flow) {
+        let lasted = now.since(self.began);
+        if !flow.steady || lasted > rtt * PAUSE {
             self.give_up();
             (self.began, self.delivered, self.rounds) = (now, 0, 0);
             return;
         }
         self.delivered += delivered;
-        let lasted = now.since(self.began);
         if lasted >= rtt && !lasted.is_zero() {
             let rate = u128::from(self.delivered) * 1_000_000_000 / u128::from(lasted.as_nanos());
             (self.began, self.delivered) = (now, 0);
-            self.on_round(rate as u64);
+            self.on_round(u64::try_from(rate).unwrap_or(u64::MAX), flow.may_thin);
         }
     }
 
-    fn on_round(&mut self, rate: u64) {
+    fn on_round(&mut self, rate: u64, may_thin: bool) {
         self.rates.rotate_left(1);
         self.rates[BEFORE_ROUNDS - 1] = rate;
         self.rounds += 1;
@@ -93,7 +104,7 @@ impl AckTrial {
                 self.wait
             };
             if self.rounds >= wait && self.is_steady() {
-                self.begin();
+                self.begin(may_thin);
             }
             return;
         };
@@ -135,15 +146,28 @@ impl AckTrial {
     }
 
     fn is_steady(&self) -> bool {
-        let (first, last) = (self.rates[0], self.rates[BEFORE_ROUNDS - 1]);
-        first > 0 && last <= times(first, STEADY)
+        let [first, second, third, last] = self.rates;
+        let (older, newer) = (first.saturating_add(second), third.saturating_add(last));
+        older > 0 && newer <= times(older, STEADY)
     }
 
-    fn begin(&mut self) {
-        let before = self.rates.iter().sum::<u64>() / BEFORE_ROUNDS as u64;
+    fn begin(&mut self, may_thin: bool) {
+        let before = self
+            .rates
+            .iter()
+            .fold(0, |sum: u64, rate| sum.saturating_add(*rate))
+            / BEFORE_ROUNDS as u64;
+        self.next = match self.next {
+            Asked::Rarer if !may_thin => Asked::Oftener,
+            next => next,
+        };
         match self.next {
             Asked::Rarer => self.doublings += 1,
-            Asked::Oftener => self.doublings -= 1,
+            Asked::Oftener if self.doublings > 0 => self.doublings -= 1,
+            Asked::Oftener => {
+                self.next = Asked::Rarer; // later, when there is room for it
+                return;
+            }
         }
         (self.trial, self.rounds) = (Some((self.next, before)), 0);
     }
@@ -164,7 +188,7 @@ impl AckTrial {
 }
 
 fn times(rate: u64, (by, of): (u64, u64)) -> u64 {
-    rate / of * by
+    u64::try_from(u128::from(rate) * u128::from(by) / u128::from(of)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -172,16 +196,18 @@ mod tests {
     use super::*;
 
     const RTT: Duration = Duration::from_millis(20);
+    const STEADY_FLOW: Flow = Flow {
+        steady: true,
+        may_thin: true,
+    };
 
     /// What was asked for in each of so many rounds, where `carried` is the segments a round carries with this many doublings.
     fn asked(trial: &mut AckTrial, from: u64, rounds: u64, carried: impl Fn(u8) -> u64) -> Vec<u8> {
         let round = |round| {
-            trial.on_report(
-                Time::ZERO + RTT * (from + round),
-                carried(trial.doublings()),
-                RTT,
-                true,
-            );
+            for quarter in 1..=4 {
+                let now = Time::ZERO + RTT * (from + round - 1) + RTT / 4 * quarter;
+                trial.on_report(now, carried(trial.doublings()) / 4, RTT, STEADY_FLOW);
+            }
             trial.doublings()
         };
         (1..=rounds).map(round).collect()
@@ -206,7 +232,11 @@ mod tests {
             assert!(asked.iter().all(|doublings| *doublings <= 1));
             let rare = |range: std::ops::Range<usize>| asked[range].iter().filter(|it| **it > 0).count();
             assert_eq!(rare(0..26), TRIAL_ROUNDS as usize);
-            assert!(rare(0..4000) <= 8 * TRIAL_ROUNDS as usize, "{}", rare(0..4000));
+            assert_eq!(
+                rare(0..4000),
+                8 * TRIAL_ROUNDS as usize,
+                "32, 64 … 1,024, 1,024 rounds apart"
+            );
         }
     }
 
@@ -234,18 +264,87 @@ mod tests {
     fn nothing_is_tried_while_the_rate_grows_or_a_flow_is_not_steady() {
         let mut trial = AckTrial::default();
         for round in 1..200 {
-            trial.on_report(Time::ZERO + RTT * round, 100, RTT, round % 16 != 0);
+            let steady = round % 16 != 0;
+            trial.on_report(
+                Time::ZERO + RTT * round,
+                100,
+                RTT,
+                Flow {
+                    steady,
+                    ..STEADY_FLOW
+                },
+            );
             assert_eq!(trial.doublings(), 0);
         }
         let mut trial = AckTrial::default();
-        for round in 1..60 {
-            let grown = (1.05_f64.powi(round) * 100.0) as u64;
-            trial.on_report(Time::ZERO + RTT * round as u64, grown, RTT, true);
+        for round in 1..40 {
+            let grown = (1.1_f64.powi(round) * 100.0) as u64;
+            trial.on_report(Time::ZERO + RTT * round as u64, grown, RTT, STEADY_FLOW);
             assert_eq!(trial.doublings(), 0);
         }
-        asked(&mut trial, 60, 8, |_| 2000);
+        asked(&mut trial, 40, 8, |_| 5000);
         assert_eq!(trial.doublings(), 1);
-        trial.on_report(Time::ZERO + RTT * 69, 2000, RTT, false);
+        let steady = false;
+        trial.on_report(
+            Time::ZERO + RTT * 49,
+            2000,
+            RTT,
+            Flow {
+                steady,
+                ..STEADY_FLOW
+            },
+        );
         assert_eq!(trial.doublings(), 0, "given up");
+    }
+
+    /// Rounds of a trial that end with this rate, after a pause of so many round trips.
+    fn paused(pause: u64) -> u8 {
+        let mut trial = AckTrial::default();
+        asked(&mut trial, 0, u64::from(FIRST_WAIT), |_| 100);
+        assert_eq!(trial.doublings(), 1);
+        asked(&mut trial, u64::from(FIRST_WAIT) + pause, 1, |_| 100);
+        trial.doublings()
+    }
+
+    #[test]
+    fn a_pause_is_no_round() {
+        assert_eq!(paused(PAUSE - 1), 1);
+        assert_eq!(paused(PAUSE + 1), 0, "given up");
+    }
+
+    #[test]
+    fn what_would_change_nothing_is_not_tried() {
+        let mut trial = AckTrial::default();
+        let full = Flow {
+            may_thin: false,
+            ..STEADY_FLOW
+        };
+        for round in 1..100 {
+            trial.on_report(Time::ZERO + RTT * round, 100, RTT, full);
+            assert_eq!(trial.doublings(), 0);
+        }
+        asked(&mut trial, 100, 200, |doublings| 100 << doublings.min(2));
+        let thinned = trial.doublings();
+        assert!(thinned >= 2);
+        let mut least = thinned;
+        for round in 301..2000 {
+            trial.on_report(Time::ZERO + RTT * round, 400, RTT, full);
+            least = least.min(trial.doublings());
+        }
+        assert_eq!(least, 0, "more often is tried all the same");
+    }
+
+    #[test]
+    fn rates_of_a_segment_a_second_are_compared() {
+        assert_eq!(
+            (times(1, GROWN), times(3, GROWN), times(u64::MAX, GROWN)),
+            (1, 4, u64::MAX)
+        );
+        let mut trial = AckTrial::default();
+        let rtt = Duration::from_secs(1);
+        for round in 1..=u64::from(FIRST_WAIT) {
+            trial.on_report(Time::ZERO + rtt * round, 3, rtt, STEADY_FLOW);
+        }
+        assert_eq!(trial.doublings(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Services change while segments are outstanding (ResTP §21): what is out stays out, and is judged by the new services.
 
+use super::ack_demand::AckDemand;
 use super::{Sender, SenderParameters};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::recovery::{Recovery, RtoParameters};
@@ -50,6 +51,7 @@ impl Sender {
         if let Some(controller) = controller {
             self.lane.reduction.end();
             self.lane.controller = controller;
+            self.lane.ack_demand = AckDemand::default();
         }
         if !parameters.paces {
             self.lane.gate.stop_pacing();

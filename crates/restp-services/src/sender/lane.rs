@@ -137,7 +137,8 @@ impl Lane {
 
     /// A report came by it, with news of so many segments.
     pub(super) fn on_report(&mut self, now: Time, delivered: u64) {
-        let is_steady = self.controller.answers() == 0 && !self.controller.is_starting();
+        let controller = &self.controller;
+        let is_steady = controller.answers() == 0 && !controller.is_starting() && !self.gate.is_unused();
         self.ack_demand
             .on_report(now, delivered, self.rtt.smoothed(), is_steady);
     }

@@ -3,6 +3,7 @@
 //! are of all lanes (split fast retransmit and the window of each destination: Iyengar, Amer and Stewart, ToN 14(5), 2006).
 
 use super::Sender;
+use super::ack_demand::AckDemand;
 use super::lane::{Lane, Yielded};
 use crate::congestion::{Congestion, CongestionEvent, Controller};
 use crate::path_management::{PathMtu, RetransmitTarget};
@@ -102,6 +103,7 @@ impl Sender {
     /// longer round trip is no queue.
     pub fn on_route_change(&mut self, now: Time) {
         self.lane.rtt.forget_minimum();
+        self.lane.ack_demand = AckDemand::default();
         let load = self.load(self.board.in_flight_bytes());
         self.lane.tell(now, &CongestionEvent::RouteChanged, load);
     }

@@ -1,6 +1,6 @@
 //! Several paths of one association through one queue are one flow to their neighbours: each grows by its part of what one CUBIC
 //! flow would, and what costs one of them segments cuts all of them, once per round trip. So their sum is the window of one flow,
-//! split, whether the queue drops from all of them at once or from one (the goals of RFC 6356 §1, with the window of RFC 9438).
+//! split, whether the queue drops from all of them at once or from one (the goals of RFC 6356 §1, with the window of CUBIC).
 
 use super::super::CongestionEvent;
 use crate::view::Sibling;

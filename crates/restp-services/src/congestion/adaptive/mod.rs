@@ -72,7 +72,7 @@ const CLOCKED_ANSWERS: u64 = 32;
 const MOST_LIFE: Duration = Duration::from_secs(10);
 
 /// CUBIC as most neighbours have it, which is as Linux has it: of a window of a few segments RFC 9438 keeps and wins back more than
-/// they do. A mark costs less than a loss (RFC 8511).
+/// they do. But slow start ends by RFC 9406, and a mark costs less than a loss (RFC 8511).
 fn as_neighbours_are() -> CubicParams {
     let params = CubicParams {
         rules: CubicRules::Linux,
@@ -240,6 +240,7 @@ impl Adaptive {
             self.joint.on_cut(view.now);
         } else if self.joint.follows(view.now, rtt, view.siblings) {
             self.cubic.on(&CongestionEvent::Lost { bytes: 0 }, view);
+            self.cubic.on(&CongestionEvent::RecoveryEnded, view); // nothing of this path is lost
         }
         self.cubic.on(event, view);
         self.window = self.cubic.window_bytes();
@@ -286,11 +287,8 @@ impl Adaptive {
         };
         self.clear = (self.clear + 1) * u32::from(round.queue <= round.empty);
         match self.mode {
-            Mode::Startup => {
-                if let Some(fastest) = self.startup.on_round(sample) {
-                    self.leave_startup(self.held_at(fastest).unwrap_or(held));
-                }
-            }
+            Mode::Startup if self.startup.on_round(rate, sample) => self.leave_startup(),
+            Mode::Startup => {}
             Mode::Alone => self.on_round_alone(&round, view),
             Mode::Competing => self.on_round_competing(&round, view),
         }
@@ -347,8 +345,7 @@ impl Adaptive {
             Mode::Startup => {
                 if self.overshoots(view) || matches!(event, CongestionEvent::Marked { .. }) {
                     self.before = before;
-                    let held = self.held().unwrap_or(self.window / 2);
-                    self.leave_startup(held);
+                    self.leave_startup();
                 } else {
                     self.startup.on_episode();
                 }
@@ -374,6 +371,11 @@ impl Adaptive {
                 self.ask_cubic(event, view);
             }
         }
+    }
+
+    /// Each timeout of silence is told.
+    pub(super) fn fades(&self) -> bool {
+        self.mode == Mode::Competing && self.cubic.fades()
     }
 
     /// When the window was last cut beside somebody else.
@@ -419,8 +421,8 @@ impl Congestion for Adaptive {
                     self.on_congestion(event, view);
                 }
             }
+            CongestionEvent::RecoveryEnded => self.cubic.on(event, view), // of an episode that began in any mode
             CongestionEvent::Sent { .. }
-            | CongestionEvent::RecoveryEnded
             | CongestionEvent::Idle { .. }
             | CongestionEvent::Duplicate
             | CongestionEvent::SegmentLost(_) => {

@@ -4,11 +4,11 @@
 use super::lately::Lately;
 use super::mode::Mode;
 use super::{Adaptive, QUEUED_SEGMENTS, START_QUEUE_DIVISOR};
+use crate::congestion::bbr::filter::RecentMax;
 use crate::congestion::bbr::startup::FullPipe;
 use crate::recovery::RateSample;
 use crate::view::PathView;
 use restp_base::units::Rate;
-use std::mem;
 
 /// So many acknowledgements in a row have seen a queue: the last of a flight may have waited for another segment, and tells of no queue.
 const ANSWERS: u32 = 2;
@@ -25,23 +25,25 @@ pub(super) struct Startup {
     pub(super) pipe: FullPipe,
     /// Acknowledgements in a row that saw a queue.
     pub(super) queued: u32,
-    /// Segments lost in this round, and the highest rate that one of its acknowledgements has shown, in bit/s.
+    /// Segments lost in this round, and the highest rate in bit/s that an acknowledgement of it and the last has shown: one may be of a pause
+    /// between two flights.
     lost: u32,
-    fastest: u64,
+    fastest: RecentMax,
     /// Until this round losses are of what was sent in it.
     pub(super) aftermath: u64,
 }
 
 impl Startup {
-    /// A round is over: the rate of the path, if it grows no more. That of one acknowledgement may be of a pause between two flights.
-    pub fn on_round(&mut self, sample: &RateSample) -> Option<Rate> {
-        let fastest = mem::take(&mut self.fastest);
+    /// A round is over: does the rate grow no more?
+    pub fn on_round(&mut self, rate: Rate, sample: &RateSample) -> bool {
+        let fastest = self.fastest.get().max(rate.as_bps());
         self.pipe.on_sample(fastest, sample.application_limited, true);
-        self.pipe.is_full.then_some(Rate::from_bps(fastest))
+        self.pipe.is_full
     }
 
     pub fn begin_round(&mut self) {
         self.lost = 0;
+        self.fastest.advance();
     }
 
     pub fn on_lost(&mut self) {
@@ -82,15 +84,12 @@ impl Adaptive {
             return;
         };
         let rate = Rate::of(sample.delivered_bytes, sample.interval);
-        self.startup.fastest = self.startup.fastest.max(rate.as_bps());
+        self.startup.fastest.update(rate.as_bps());
         let target = rate.transmission_time(QUEUED_SEGMENTS * self.segment);
         let is_queue = queue > target.max(shortest / START_QUEUE_DIVISOR);
         self.startup.queued = (self.startup.queued + 1) * u32::from(is_queue);
         if self.startup.queued >= ANSWERS {
-            self.rate = Some(rate.max(self.rate.unwrap_or(rate)));
-            if let Some(held) = self.held() {
-                self.leave_startup(held);
-            }
+            self.leave_startup();
         }
     }
 
@@ -102,8 +101,12 @@ impl Adaptive {
         self.startup.queued > 0 || self.has_met_congestion || view.application_limited || are_many
     }
 
-    pub(super) fn leave_startup(&mut self, held: u64) {
+    pub(super) fn leave_startup(&mut self) {
         self.startup.aftermath = self.rounds.count + AFTERMATH_ROUNDS;
-        self.settle(held);
+        let fastest = self.startup.fastest.get();
+        if self.rate.is_none_or(|rate| rate.as_bps() < fastest) {
+            self.rate = Some(Rate::from_bps(fastest));
+        }
+        self.settle(self.held().unwrap_or(self.window / 2));
     }
 }

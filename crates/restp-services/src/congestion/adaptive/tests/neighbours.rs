@@ -146,3 +146,45 @@ fn what_others_of_its_kind_leave_is_no_queue_but_for_those_who_vary_all_the_time
     control.noisy = CYCLE_ROUNDS;
     assert_eq!(left(&control, 5, 8), 4_000, "anything looks like their segments");
 }
+
+#[test]
+fn an_hour_of_silence_leaves_the_first_window() {
+    let mut life = Life::competing();
+    assert!(life.control.fades(), "each timeout of it is told");
+    let gap = Duration::from_secs(1);
+    (0..20).for_each(|_| life.tell(&CongestionEvent::Idle { gap }));
+    assert_eq!(life.control.window, INITIAL_SEGMENTS * SEGMENT);
+    assert!(!Life::alone().control.fades());
+}
+
+/// The state of CUBIC waits while this flow is alone, but what it had lost is repaired meanwhile.
+#[test]
+fn a_timeout_after_an_episode_that_ended_meanwhile_cuts() {
+    let mut life = Life::competing();
+    life.lose();
+    life.control.mode = Mode::Alone;
+    life.tell(&CongestionEvent::RecoveryEnded);
+    life.control.mode = Mode::Competing;
+    let window = life.control.cubic.window_bytes();
+    life.tell(&CongestionEvent::Timeout { repeated: false });
+    let threshold = life.control.cubic.snapshot().threshold_bytes.expect("one");
+    assert!(
+        (window / 10 * 6..window / 10 * 8).contains(&threshold),
+        "{threshold} of {window}"
+    );
+}
+
+/// Until a loss Linux's CUBIC grows by a twentieth a round trip: not where one has shown what the path holds.
+#[test]
+fn after_congestion_it_begins_at_its_plateau() {
+    let mut met = Life::alone();
+    met.lose();
+    let mut life = met.found();
+    let before = life.control.window;
+    (0..4).for_each(|_| life.round());
+    assert!(
+        life.control.window < before + 4 * SEGMENT,
+        "{} from {before}",
+        life.control.window
+    );
+}

@@ -123,3 +123,66 @@ fn the_queue_of_a_start_drains_at_the_rate_of_the_path_and_then_does_not_slow_th
     (0..5).for_each(|_| life.round());
     assert!(paces(&mut life.control, HOLDS / 2).as_bps() * 4 < rate.as_bps() * 3);
 }
+
+/// A round trip without a queue, whose first answer has waited: the rate that it shows is a hundredth.
+fn round_after_a_pause(life: &mut Life, pauses: bool) {
+    life.now += BASE;
+    let (flight, before) = (life.flight(), life.delivered);
+    for answer in 0..10 {
+        life.delivered += flight / 10;
+        let waited = if answer == 0 && pauses { 100 } else { 1 };
+        let rate = RateSample {
+            delivered_bytes: flight,
+            interval: BASE * waited,
+            delivered_before: before,
+            delivered_total: life.delivered,
+            lost_bytes: 0,
+            sent_in_flight_bytes: flight,
+            application_limited: false,
+        };
+        life.tell(&CongestionEvent::Acked {
+            bytes: flight / 10,
+            rtt: Some(BASE),
+            rate: Some(rate),
+        });
+    }
+}
+
+/// Where some segments come late, flights are apart: the pause was taken for the rate of the path, which then grew no more.
+#[test]
+fn a_pause_between_two_flights_is_not_the_rate_of_the_path() {
+    let mut life = Life::begin();
+    for round in 0..8 {
+        round_after_a_pause(&mut life, round >= 2);
+        assert_eq!(life.control.mode, Mode::Startup);
+    }
+    let window = life.control.window;
+    assert_eq!(window, (INITIAL_SEGMENTS * SEGMENT) << 8);
+    round_after_a_pause(&mut life, true);
+    lose(&mut life, window / SEGMENT);
+    assert_eq!(life.control.mode, Mode::Alone);
+    assert!(
+        life.control.window >= window,
+        "what the last round has carried: {}",
+        life.control.window
+    );
+    let mut full = Life::begin();
+    (0..4).for_each(|_| round_after_a_pause(&mut full, false));
+    let held = full.control.window;
+    for _ in 0..6 {
+        if full.control.mode == Mode::Startup {
+            full.control.window = held;
+            round_after_a_pause(&mut full, true);
+        }
+    }
+    assert_eq!(
+        full.control.mode,
+        Mode::Alone,
+        "a rate that grows no more ends it"
+    );
+    assert!(
+        full.control.window > held / 10 * 9,
+        "{} of {held}",
+        full.control.window
+    );
+}
