@@ -282,11 +282,11 @@ mod tests {
             trial.on_report(Time::ZERO + RTT * round as u64, grown, RTT, STEADY_FLOW);
             assert_eq!(trial.doublings(), 0);
         }
-        asked(&mut trial, 40, 8, |_| 5000);
+        asked(&mut trial, 39, 8, |_| 5000);
         assert_eq!(trial.doublings(), 1);
         let steady = false;
         trial.on_report(
-            Time::ZERO + RTT * 49,
+            Time::ZERO + RTT * 48,
             2000,
             RTT,
             Flow {
