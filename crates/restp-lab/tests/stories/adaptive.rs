@@ -188,13 +188,17 @@ fn most_losses_are_taken_for_what_they_were() {
         all > 200 && corruption.corruption * 100 > all * 95,
         "{corruption:?}"
     );
-    let beside = run(&[PATH, OTHER].concat(), &[("duration", "60 s")]);
-    let congestion = beside.flows[0].loss_causes.expect("it tells").congestion;
-    let all = congestion.congestion + congestion.corruption + congestion.outage;
-    assert!(
-        all > 20 && congestion.congestion * 100 > all * 75,
-        "{congestion:?}"
-    );
+    let beside = (30..42).map(|delay| {
+        let delay = format!("{delay} ms");
+        let settings = [("duration", "60 s"), ("link.wire.delay", delay.as_str())];
+        let beside = run(&[PATH, OTHER].concat(), &settings);
+        beside.flows[0].loss_causes.expect("it tells").congestion
+    });
+    let (right, all) = beside.fold((0, 0), |(right, all), told| {
+        let lost = told.congestion + told.corruption + told.outage;
+        (right + told.congestion, all + lost)
+    });
+    assert!(all > 200 && right * 100 > all * 75, "{right} of {all}");
 }
 
 /// Each change begins where the one before it has led; a protocol whose services stay has none.

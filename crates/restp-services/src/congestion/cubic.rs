@@ -101,7 +101,8 @@ impl Cubic {
         }
     }
 
-    /// A controller with a window of `bytes`: below the `threshold` in slow start, else at the plateau of its curve, as after a loss.
+    /// A controller with a window of `bytes`, which is what the path is known to hold: below the `threshold` in slow start, else at the
+    /// plateau of its curve.
     pub(super) fn at(
         params: &CubicParams,
         bytes: u64,
@@ -113,9 +114,7 @@ impl Cubic {
         let window = &mut cubic.state.window;
         (window.bytes, window.threshold) = (bytes, threshold);
         window.settle(view);
-        if !window.in_slow_start() {
-            cubic.state.maximum = bytes;
-        }
+        cubic.state.maximum = bytes;
         cubic.clock = view.now;
         cubic
     }
