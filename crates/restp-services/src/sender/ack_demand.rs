@@ -21,7 +21,8 @@ pub(super) struct AckDemand {
     asked: AckRatio,
     /// One of how many acknowledgements arrives, times [`SMOOTHING`] and on average; 0 before the first.
     one_in: u64,
-    trial: AckTrial,
+    /// Of who sends: boxed, because each end has one of these.
+    trial: Option<Box<AckTrial>>,
     /// Asking for fewer would change something.
     may_thin: bool,
 }
@@ -32,7 +33,8 @@ impl AckDemand {
     pub(super) fn on_report(&mut self, now: Time, delivered: u64, rtt: Option<Duration>, steady: bool) {
         if let Some(rtt) = rtt {
             let may_thin = self.may_thin;
-            (self.trial).on_report(now, delivered, rtt, Flow { steady, may_thin });
+            let trial = self.trial.get_or_insert_default();
+            trial.on_report(now, delivered, rtt, Flow { steady, may_thin });
         }
         if delivered > 0 {
             let one_in = delivered.div_ceil(u64::from(self.asked.segments()).max(LEAST_COVERED));
@@ -43,7 +45,7 @@ impl AckDemand {
 
     /// What is asked for while so many segments are in flight, and the controller wants so many `answers` for them.
     pub(super) fn ratio(&mut self, in_flight: u64, answers: u64) -> AckRatio {
-        let doublings = self.trial.doublings();
+        let doublings = self.trial.as_ref().map_or(0, |trial| trial.doublings());
         let wanted = AckRatio::of_flight(in_flight, answers);
         let arriving = SMOOTHING * in_flight / self.one_in.max(SMOOTHING);
         let rarer = |doublings| match doublings {

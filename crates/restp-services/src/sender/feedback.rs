@@ -153,7 +153,9 @@ impl Sender {
             .filter(|since| *since >= self.lane.resumed_at);
         let since = self.lane.uncarried_since.or(since);
         self.lane.uncarried_since = since.filter(|_| !feedback.is_progress());
-        self.lane.on_report(now, feedback.delivered);
+        if self.parameters.thins_acks {
+            self.lane.on_report(now, feedback.delivered);
+        }
         let evidence = Evidence {
             now,
             report: peer.report,
